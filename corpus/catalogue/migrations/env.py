@@ -1,0 +1,27 @@
+"""Alembic environment: migrates the engine that the catalogue hands in."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from alembic import context
+
+from corpus.catalogue.tables import Base, UtcDateTime
+
+
+def _render(kind: str, item: Any, _context: Any) -> str | Literal[False]:
+    """Write plain column types into migrations, so that old ones never import today's tables."""
+    return "sa.DateTime(timezone=True)" if kind == "type" and isinstance(item, UtcDateTime) else False
+
+
+engine = context.config.attributes["engine"]
+with engine.connect() as connection:
+    context.configure(
+        connection=connection,
+        target_metadata=Base.metadata,
+        render_as_batch=True,
+        render_item=_render,
+    )
+    with context.begin_transaction():
+        context.run_migrations()
+    connection.commit()

@@ -1,0 +1,481 @@
+"""The catalogue's tables: the state of the platform, everything else is a projection.
+
+All primary keys are content-derived (``corpus.ids``), except run ids. Times are
+UTC. JSON columns hold plain lists and objects. Exports never contain run ids
+or times.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+from sqlalchemy import JSON, DateTime, Float, Index, Integer, LargeBinary, String, Text
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.types import TypeDecorator
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """A moment in UTC on every database (SQLite keeps no time zone)."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Any) -> datetime | None:
+        """Store as UTC."""
+        return None if value is None else value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Any) -> datetime | None:
+        """Read as UTC."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def now() -> datetime:
+    """The present moment in UTC."""
+    return datetime.now(UTC)
+
+
+class Base(DeclarativeBase):
+    """Declarative base; the type map keeps column definitions short."""
+
+    type_annotation_map: ClassVar[dict[Any, Any]] = {
+        dict[str, Any]: JSON,
+        list[Any]: JSON,
+        datetime: UtcDateTime,
+        bytes: LargeBinary,
+        str: Text,
+    }
+
+
+def _id() -> Any:
+    return mapped_column(String(64), primary_key=True)
+
+
+def _ref(nullable: bool = False) -> Any:
+    return mapped_column(String(64), index=True, nullable=nullable)
+
+
+# --- runs -----------------------------------------------------------------
+
+
+class Run(Base):
+    """One execution of a flow. ``state``: running, completed, failed, cancelled, crashed."""
+
+    __tablename__ = "runs"
+    run_id: Mapped[str] = _id()
+    flow: Mapped[str]
+    state: Mapped[str] = mapped_column(String(16), default="running")
+    started_at: Mapped[datetime] = mapped_column(default=now)
+    finished_at: Mapped[datetime | None]
+    parameters: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    settings: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    stages: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    message: Mapped[str] = mapped_column(default="")
+
+
+class Lease(Base):
+    """Who may write: one row per resource, taken over when it has expired."""
+
+    __tablename__ = "leases"
+    resource: Mapped[str] = _id()
+    holder: Mapped[str]
+    expires_at: Mapped[datetime]
+
+
+class LedgerRow(Base):
+    """What a step made of an item: same fingerprint and settled state means skip."""
+
+    __tablename__ = "ledger"
+    step: Mapped[str] = mapped_column(String(64), primary_key=True)
+    item_id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    fingerprint: Mapped[str] = mapped_column(String(64))
+    state: Mapped[str] = mapped_column(String(16), index=True)
+    reason: Mapped[str] = mapped_column(String(64), default="")
+    detail: Mapped[str] = mapped_column(default="")
+    counts: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    run_id: Mapped[str] = mapped_column(String(64))
+    updated_at: Mapped[datetime] = mapped_column(default=now)
+
+
+class Failure(Base):
+    """A failed item with its reason; resolved when a later run gets through."""
+
+    __tablename__ = "failures"
+    failure_id: Mapped[str] = _id()
+    step: Mapped[str] = mapped_column(String(64), index=True)
+    item_id: Mapped[str] = _ref()
+    kind: Mapped[str] = mapped_column(String(16))  # transient | terminal
+    reason: Mapped[str] = mapped_column(String(64))
+    message: Mapped[str]
+    run_id: Mapped[str] = mapped_column(String(64))
+    at: Mapped[datetime] = mapped_column(default=now)
+    resolved_run: Mapped[str | None] = mapped_column(String(64))
+
+
+# --- acquire ---------------------------------------------------------------
+
+
+class Chemical(Base):
+    """A substance of the name repository. ``key`` is the CAS number or a minted key."""
+
+    __tablename__ = "chemicals"
+    key: Mapped[str] = _id()
+    cas: Mapped[str | None] = mapped_column(String(16), index=True)
+    formula: Mapped[str | None]
+    inchikey: Mapped[str | None] = mapped_column(String(32))
+    ec: Mapped[str | None] = mapped_column(String(16))
+    un_numbers: Mapped[list[Any]] = mapped_column(default=list)
+    hazards: Mapped[list[Any]] = mapped_column(default=list)  # [{"list", "value"}]
+    provenance: Mapped[str] = mapped_column(default="")
+
+
+class ChemicalName(Base):
+    """A name of a chemical. ``kind``: common, systematic, trade, solution."""
+
+    __tablename__ = "chemical_names"
+    name_id: Mapped[str] = _id()
+    key: Mapped[str] = _ref()
+    name: Mapped[str]
+    normalised: Mapped[str] = mapped_column(String(512), index=True)
+    language: Mapped[str] = mapped_column(String(8))
+    kind: Mapped[str] = mapped_column(String(16))
+    source: Mapped[str] = mapped_column(String(64))
+
+
+class QueryLink(Base):
+    """A URL generated from a chemical's name and a source's template."""
+
+    __tablename__ = "query_links"
+    link_id: Mapped[str] = _id()
+    url: Mapped[str]
+    source: Mapped[str] = mapped_column(String(64), index=True)
+    chemical: Mapped[str] = _ref()
+    template: Mapped[str]
+
+
+class Page(Base):
+    """One row per URL, changed in the transaction that stores its result.
+
+    ``state``: queued, claimed, kept, failed, excluded (robots, guard, budget,
+    type), gone (404/410 or no longer linked). ``identity`` is what the document
+    id hangs on (the canonical URL, or what the source maps it to).
+    """
+
+    __tablename__ = "pages"
+    page_id: Mapped[str] = _id()
+    document_id: Mapped[str] = _ref()
+    source: Mapped[str] = mapped_column(String(64), index=True)
+    url: Mapped[str]
+    identity: Mapped[str]
+    final_url: Mapped[str] = mapped_column(default="")
+    canonical_url: Mapped[str] = mapped_column(default="")
+    state: Mapped[str] = mapped_column(String(16), index=True)
+    reason: Mapped[str] = mapped_column(String(64), default="")
+    detail: Mapped[str] = mapped_column(default="")
+    depth: Mapped[int] = mapped_column(Integer, default=0)
+    parent_url: Mapped[str] = mapped_column(default="")
+    chemicals: Mapped[list[Any]] = mapped_column(default=list)
+    role: Mapped[str] = mapped_column(String(16), default="content")  # content | search | sitemap
+    status: Mapped[int | None] = mapped_column(Integer)
+    content_type: Mapped[str] = mapped_column(default="")
+    charset: Mapped[str] = mapped_column(String(32), default="")  # from the HTTP header
+    etag: Mapped[str] = mapped_column(default="")
+    last_modified: Mapped[str] = mapped_column(default="")
+    payload_sha256: Mapped[str] = mapped_column(String(64), default="")
+    payload_bytes: Mapped[int] = mapped_column(Integer, default=0)
+    warc_file: Mapped[str] = mapped_column(default="")  # relative to the data directory
+    warc_offset: Mapped[int] = mapped_column(Integer, default=0)
+    licence: Mapped[str] = mapped_column(default="")
+    first_seen: Mapped[datetime | None]
+    fetched_at: Mapped[datetime | None]  # last time the content was transferred
+    visited_at: Mapped[datetime | None]  # last time it was asked for (304 included)
+    missed: Mapped[int] = mapped_column(Integer, default=0)  # refreshes in a row without it
+    lease_holder: Mapped[str] = mapped_column(String(64), default="")
+    lease_until: Mapped[datetime | None]
+    run_id: Mapped[str] = mapped_column(String(64), default="")
+
+
+# --- curate ----------------------------------------------------------------
+
+
+class PageProfile(Base):
+    """What clustering needs of a page: pattern, DOM skeleton, block hashes, encoding decision."""
+
+    __tablename__ = "page_profiles"
+    page_id: Mapped[str] = _id()
+    payload_sha256: Mapped[str] = mapped_column(String(64))
+    pattern: Mapped[str]
+    cluster_id: Mapped[str] = mapped_column(String(64), index=True, default="")
+    skeleton: Mapped[str] = mapped_column(default="")
+    blocks: Mapped[list[Any]] = mapped_column(default=list)
+    encoding: Mapped[dict[str, Any]] = mapped_column(default=dict)
+
+
+class Cluster(Base):
+    """A group of pages of one URL pattern and its template (what repeats on most of them)."""
+
+    __tablename__ = "clusters"
+    cluster_id: Mapped[str] = _id()
+    pattern: Mapped[str]
+    size: Mapped[int] = mapped_column(Integer)
+    examples: Mapped[list[Any]] = mapped_column(default=list)
+    template: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    template_hash: Mapped[str] = mapped_column(String(64), default="")
+
+
+class Document(Base):
+    """A page turned into text. Written by ``clean``, then scored, refined, grouped.
+
+    ``state``: kept, rejected, duplicate, review, failed; ``flags`` may hold
+    "unrefined". ``text`` is the refined text (``normalise_text``), the one that
+    spans refer to. ``blocks``: [{"start","end","cleaned_start","cleaned_end",
+    "path"}] leads refined → cleaned → page; ``sections``: [{"start","end",
+    "heading","level","sds"}] with ``sds`` 1–16 or null.
+    """
+
+    __tablename__ = "documents"
+    document_id: Mapped[str] = _id()
+    page_id: Mapped[str] = _ref()
+    source: Mapped[str] = mapped_column(String(64), index=True)
+    url: Mapped[str]
+    identity: Mapped[str]
+    kind: Mapped[str] = mapped_column(String(32), default="page")  # page | pdf | text | xml | reference
+    title: Mapped[str] = mapped_column(default="")
+    language: Mapped[str] = mapped_column(String(8), default="")
+    licence: Mapped[str] = mapped_column(default="")
+    state: Mapped[str] = mapped_column(String(16), index=True)
+    reason: Mapped[str] = mapped_column(String(64), default="")
+    detail: Mapped[str] = mapped_column(default="")
+    flags: Mapped[list[Any]] = mapped_column(default=list)
+    cleaned_html: Mapped[str] = mapped_column(default="")
+    cleaned_text: Mapped[str] = mapped_column(default="")
+    cleaned_hash: Mapped[str] = mapped_column(String(64), default="")
+    cleaned_blocks: Mapped[list[Any]] = mapped_column(default=list)  # [{"start","end","path","kind"}]
+    removed: Mapped[dict[str, Any]] = mapped_column(default=dict)  # rule -> count
+    score: Mapped[float | None] = mapped_column(Float)
+    score_parts: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    score_source: Mapped[str] = mapped_column(default="")  # offline | model name
+    version_id: Mapped[str] = mapped_column(String(64), index=True, default="")
+    text: Mapped[str] = mapped_column(default="")
+    blocks: Mapped[list[Any]] = mapped_column(default=list)
+    sections: Mapped[list[Any]] = mapped_column(default=list)
+    refinement: Mapped[dict[str, Any]] = mapped_column(default=dict)  # coverage, dropped, fidelity
+    duplicate_of: Mapped[str | None] = mapped_column(String(64), index=True)
+    group: Mapped[dict[str, Any]] = mapped_column(default=dict)  # near-duplicate evidence, editions
+
+
+# --- graph -----------------------------------------------------------------
+
+
+class Assertion(Base):
+    """One statement with its evidence (knowledge-graph design, section 2).
+
+    ``object_key`` names a graph node (label in ``object_label``); ``value`` holds
+    the literal or quantity {"operator","min","max","unit","si","conditions"}.
+    ``state``: kept or rejected (with reason).
+    """
+
+    __tablename__ = "assertions"
+    assertion_id: Mapped[str] = _id()
+    document_id: Mapped[str] = _ref()
+    version_id: Mapped[str] = _ref()
+    state: Mapped[str] = mapped_column(String(16), index=True)
+    reason: Mapped[str] = mapped_column(String(64), default="")
+    subject: Mapped[str]  # as written
+    subject_key: Mapped[str] = mapped_column(String(128), index=True, default="")
+    relation: Mapped[str] = mapped_column(String(32), index=True)
+    object: Mapped[str] = mapped_column(default="")  # as written
+    object_label: Mapped[str] = mapped_column(String(32), default="")
+    object_key: Mapped[str] = mapped_column(String(128), index=True, default="")
+    properties: Mapped[dict[str, Any]] = mapped_column(default=dict)  # of the object node
+    value: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    polarity: Mapped[str] = mapped_column(String(8), default="positive")
+    modality: Mapped[str] = mapped_column(String(8), default="is")
+    conditions: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    start: Mapped[int] = mapped_column(Integer)
+    end: Mapped[int] = mapped_column(Integer)
+    quote: Mapped[str]
+    page_quote: Mapped[str] = mapped_column(default="")  # the page's own words
+    section: Mapped[int | None] = mapped_column(Integer)  # SDS section 1-16
+    language: Mapped[str] = mapped_column(String(8), default="")
+    extractor: Mapped[str] = mapped_column(default="")  # offline | model name | reference
+    confidence: Mapped[float] = mapped_column(Float, default=1.0)
+
+
+class Entity(Base):
+    """A resolved node of the graph: identity by CAS first."""
+
+    __tablename__ = "entities"
+    key: Mapped[str] = mapped_column(String(128), primary_key=True)
+    label: Mapped[str] = mapped_column(String(32), index=True)
+    names: Mapped[dict[str, Any]] = mapped_column(default=dict)  # language -> preferred name
+    properties: Mapped[dict[str, Any]] = mapped_column(default=dict)
+
+
+class EntityAlias(Base):
+    """A name that leads to an entity; ambiguous aliases lead nowhere."""
+
+    __tablename__ = "entity_aliases"
+    alias_id: Mapped[str] = _id()
+    key: Mapped[str] = mapped_column(String(128), index=True)
+    text: Mapped[str]
+    normalised: Mapped[str] = mapped_column(String(512), index=True)
+    language: Mapped[str] = mapped_column(String(8))
+    kind: Mapped[str] = mapped_column(String(16))
+    source: Mapped[str]
+    ambiguous: Mapped[bool] = mapped_column(default=False)
+
+
+class EntityDecision(Base):
+    """A merge, split or review item, who decided and why; can be undone."""
+
+    __tablename__ = "entity_decisions"
+    decision_id: Mapped[str] = _id()
+    kind: Mapped[str] = mapped_column(String(16))  # merge | link | keep-apart | review
+    left_key: Mapped[str] = mapped_column(String(128))
+    right_key: Mapped[str] = mapped_column(String(128))
+    rule: Mapped[str] = mapped_column(String(64))
+    why: Mapped[str]
+    decided_by: Mapped[str] = mapped_column(String(64))
+    undone: Mapped[bool] = mapped_column(default=False)
+
+
+class GraphSnapshot(Base):
+    """State of the graph after a sync: a content hash and its counts."""
+
+    __tablename__ = "graph_snapshots"
+    snapshot_id: Mapped[str] = _id()
+    nodes: Mapped[int] = mapped_column(Integer)
+    relationships: Mapped[int] = mapped_column(Integer)
+    detail: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    run_id: Mapped[str] = mapped_column(String(64))
+    at: Mapped[datetime] = mapped_column(default=now)
+
+
+# --- questions -------------------------------------------------------------
+
+
+class Question(Base):
+    """A question that a graph query proves (knowledge-graph design, section 5).
+
+    ``proof``: {"cypher","parameters"} returning exactly the answer set;
+    ``references``: [{"document_id","version_id","start","end","quote","url"}].
+    """
+
+    __tablename__ = "questions"
+    question_id: Mapped[str] = _id()
+    kind: Mapped[str] = mapped_column(String(16), index=True)  # single_hop|multi_hop|aggregative|boolean
+    language: Mapped[str] = mapped_column(String(8), index=True)
+    question: Mapped[str]
+    answer: Mapped[str]
+    answer_set: Mapped[list[Any]] = mapped_column(default=list)
+    triples: Mapped[list[Any]] = mapped_column(default=list)
+    proof: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    references: Mapped[list[Any]] = mapped_column(default=list)
+    section: Mapped[int | None] = mapped_column(Integer)
+    metapath: Mapped[str] = mapped_column(default="")
+    hops: Mapped[int] = mapped_column(Integer, default=1)
+    difficulty: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    template: Mapped[str] = mapped_column(default="")
+    wording: Mapped[str] = mapped_column(default="template")  # template | model name
+    snapshot_id: Mapped[str] = mapped_column(String(64), default="")
+    substances: Mapped[list[Any]] = mapped_column(default=list)
+    split: Mapped[str] = mapped_column(String(8), default="train")
+    curated: Mapped[bool] = mapped_column(default=False)
+    state: Mapped[str] = mapped_column(String(16), index=True, default="kept")
+    reason: Mapped[str] = mapped_column(String(64), default="")
+
+
+# --- chunks and evaluation -------------------------------------------------
+
+
+class Partition(Base):
+    """How one method cut one version of a document, with the record of how it came about."""
+
+    __tablename__ = "partitions"
+    partition_id: Mapped[str] = _id()  # digest(version_id, method, settings)
+    document_id: Mapped[str] = _ref()
+    version_id: Mapped[str] = _ref()
+    method: Mapped[str] = mapped_column(String(24), index=True)
+    settings: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    scores: Mapped[dict[str, Any]] = mapped_column(default=dict)  # li, sd, cs, k, computed by
+    record: Mapped[dict[str, Any]] = mapped_column(default=dict)  # debate record, candidates
+    seconds: Mapped[float] = mapped_column(Float, default=0.0)
+
+
+class Chunk(Base):
+    """A node of a partition: leaves tile the document, inner nodes carry level and parent."""
+
+    __tablename__ = "chunks"
+    chunk_id: Mapped[str] = _id()
+    partition_id: Mapped[str] = _ref()
+    document_id: Mapped[str] = _ref()
+    version_id: Mapped[str] = _ref()
+    method: Mapped[str] = mapped_column(String(24), index=True)
+    position: Mapped[int] = mapped_column(Integer)
+    start: Mapped[int] = mapped_column(Integer)
+    end: Mapped[int] = mapped_column(Integer)
+    level: Mapped[int] = mapped_column(Integer, default=1)
+    parent_id: Mapped[str | None] = mapped_column(String(64), index=True)
+    leaf: Mapped[bool] = mapped_column(default=True)
+    text: Mapped[str]  # the slice of the document
+    completed: Mapped[str | None]  # the completer's text, where it rewrote
+    outline_question: Mapped[str] = mapped_column(default="")
+
+
+class Evaluation(Base):
+    """One figure of an evaluation: method × metric under stated settings, with n and interval."""
+
+    __tablename__ = "evaluations"
+    evaluation_id: Mapped[str] = _id()  # digest(table, method, metric, setting)
+    table: Mapped[str] = mapped_column("table_name", String(48), index=True)
+    method: Mapped[str] = mapped_column(String(48))
+    metric: Mapped[str] = mapped_column(String(48))
+    value: Mapped[float | None] = mapped_column(Float)
+    low: Mapped[float | None] = mapped_column(Float)
+    high: Mapped[float | None] = mapped_column(Float)
+    n: Mapped[int] = mapped_column(Integer)
+    unit: Mapped[str] = mapped_column(String(32), default="")
+    setting: Mapped[dict[str, Any]] = mapped_column(default=dict)
+
+
+# --- models ----------------------------------------------------------------
+
+
+class ModelCall(Base):
+    """A paid answer, stored raw before it is parsed; refused answers are never served again."""
+
+    __tablename__ = "model_calls"
+    key: Mapped[str] = _id()
+    skill: Mapped[str] = mapped_column(String(48), index=True)
+    skill_version: Mapped[str] = mapped_column(String(16))
+    model: Mapped[str]
+    draw: Mapped[int] = mapped_column(Integer, default=0)
+    parameters: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    raw: Mapped[str]
+    state: Mapped[str] = mapped_column(String(16), default="stored")  # stored | accepted | refused
+    reason: Mapped[str] = mapped_column(default="")
+    finish_reason: Mapped[str] = mapped_column(String(32), default="")
+    tokens_in: Mapped[int] = mapped_column(Integer, default=0)
+    tokens_cached: Mapped[int] = mapped_column(Integer, default=0)
+    tokens_out: Mapped[int] = mapped_column(Integer, default=0)
+    cost: Mapped[float] = mapped_column(Float, default=0.0)
+    seconds: Mapped[float] = mapped_column(Float, default=0.0)
+    served: Mapped[int] = mapped_column(Integer, default=0)  # times answered from the store
+    run_id: Mapped[str] = mapped_column(String(64), default="")
+    at: Mapped[datetime] = mapped_column(default=now)
+
+
+class Embedding(Base):
+    """A vector by model and text hash (float32, little endian)."""
+
+    __tablename__ = "embeddings"
+    model: Mapped[str] = mapped_column(String(96), primary_key=True)
+    text_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
+    vector: Mapped[bytes]
+
+
+Index("ix_ledger_step_state", LedgerRow.step, LedgerRow.state)
+Index("ix_chunks_version_method", Chunk.version_id, Chunk.method)

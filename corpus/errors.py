@@ -1,0 +1,45 @@
+"""Errors of the platform: two families, decided where they are raised.
+
+*Transient* errors are retried, *terminal* ones are recorded with their reason
+and left alone until the input changes. Each carries the step and item it
+belongs to once the runner knows them. (``models.errors`` mirrors the families
+for the model layer, which knows nothing of ours.)
+"""
+
+from __future__ import annotations
+
+
+class PlatformError(Exception):
+    """Base of all errors that the platform raises on purpose.
+
+    ``reason`` is a short stable word that is counted; the message is for people.
+    """
+
+    transient = False
+
+    def __init__(self, message: str, *, reason: str = "error", item_id: str = "", step: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.item_id = item_id
+        self.step = step
+
+
+class TransientError(PlatformError):
+    """Timeouts, 429, locks, deadlocks: the same call may succeed later."""
+
+    transient = True
+
+
+class TerminalError(PlatformError):
+    """Malformed page, rejected output, bad setting: repeating it changes nothing."""
+
+
+class SettingsError(TerminalError):
+    """A wrong or missing setting. The message names every place that was looked in."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, reason="settings")
+
+
+class CatalogueBusyError(TransientError):
+    """Another run holds the catalogue's lease."""

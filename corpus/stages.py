@@ -1,0 +1,284 @@
+"""Stages and steps: what runs, what is skipped, and where each item ends.
+
+A stage is a list of steps. A step plans *all* its present items with their
+fingerprints; the ledger decides which of them need work; what vanished is
+retired. ``process`` computes without holding a transaction and returns an
+outcome whose ``write`` stores the records; the runner commits records and
+ledger row together, so a kill loses at most the items in flight.
+
+Nothing here knows Prefect: flows call ``pending`` and ``run_batch``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+import structlog
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from corpus.catalogue import Catalogue
+from corpus.catalogue.tables import Failure, LedgerRow, now
+from corpus.errors import PlatformError
+from corpus.ids import digest
+
+log = structlog.get_logger("hchem.stages")
+
+State = Literal["kept", "rejected", "duplicate", "review", "failed"]
+
+
+@dataclass(frozen=True)
+class Item:
+    """One unit of a step's work: an id and the fingerprint of everything it rests on."""
+
+    id: str
+    fingerprint: str
+
+
+@dataclass
+class Outcome:
+    """What became of an item. ``write`` stores its records in the runner's transaction.
+
+    ``counts`` are added up over the step and shown (assertions, chunks, reasons …).
+    """
+
+    state: State = "kept"
+    reason: str = ""
+    detail: str = ""
+    write: Callable[[Session], None] | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class StageContext:
+    """What every step receives. ``run_id`` is a fact about the run, never part of a result."""
+
+    catalogue: Catalogue
+    run_id: str
+    force: bool = False
+    only_failed: bool = False
+    limit: int | None = None
+    sources: tuple[str, ...] = ()
+    chemicals: tuple[str, ...] = ()
+    progress: Callable[[str, int, int], None] = lambda step, done, total: None
+    cancelled: Callable[[], bool] = lambda: False
+
+
+class Step(Protocol):
+    """A step of a stage. ``batch_size`` None marks a barrier (its items run one after another)."""
+
+    name: str  # "<stage>.<step>", at most 64 characters
+    version: str
+    batch_size: int | None
+
+    def plan(self, ctx: StageContext) -> list[Item]:
+        """All present items with fingerprints, ordered by id. Reads only."""
+        ...
+
+    def prepare(self, ctx: StageContext, items: Sequence[Item]) -> None:
+        """Warm what the batch shares (embeddings, model caches). May do nothing."""
+        ...
+
+    def process(self, ctx: StageContext, item: Item) -> Outcome:
+        """Work on one item. Raises PlatformError for a failure that is to be recorded."""
+        ...
+
+    def retire(self, session: Session, item_ids: Sequence[str]) -> None:
+        """Remove the records of items that are no longer planned."""
+        ...
+
+
+@dataclass
+class BaseStep:
+    """Defaults for steps: nothing to prepare, nothing to retire."""
+
+    name: str = ""
+    version: str = "1"
+    batch_size: int | None = 50
+
+    def prepare(self, ctx: StageContext, items: Sequence[Item]) -> None:
+        """Nothing is shared by default."""
+
+    def retire(self, session: Session, item_ids: Sequence[str]) -> None:
+        """Nothing to remove by default."""
+
+
+@dataclass
+class Stage:
+    """A named list of steps; ``close`` releases what the stage holds (servers, models)."""
+
+    name: str
+    steps: list[Step]
+    close: Callable[[], None] = lambda: None
+
+
+@dataclass
+class BatchReport:
+    """Counts of a batch: items by state, reasons, the steps' own counters."""
+
+    states: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
+
+    def add(self, other: BatchReport) -> None:
+        """Add another batch's counts to this one."""
+        self.states.update(other.states)
+        self.reasons.update(other.reasons)
+        self.counts.update(other.counts)
+        self.seconds += other.seconds
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for tables and JSON."""
+        return {
+            "states": dict(self.states),
+            "reasons": dict(self.reasons),
+            "counts": dict(self.counts),
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def pending(step: Step, ctx: StageContext) -> list[Item]:
+    """Items of the step that need work; retires the vanished ones first.
+
+    Skipped: same fingerprint and a settled state, or a terminal failure (unless
+    ``force`` or ``only_failed`` ask for it). Vanished items are kept when the
+    run is restricted (sources, chemicals, limit), since then the plan is partial.
+    """
+    items = step.plan(ctx)
+    with ctx.catalogue.reading() as session:
+        rows = {
+            row.item_id: row for row in session.scalars(select(LedgerRow).where(LedgerRow.step == step.name))
+        }
+    restricted = bool(ctx.sources or ctx.chemicals or ctx.limit)
+    vanished = sorted(set(rows) - {item.id for item in items})
+    if vanished and not restricted:
+        with ctx.catalogue.writing() as session:
+            step.retire(session, vanished)
+            for item_id in vanished:
+                session.delete(session.merge(rows[item_id]))
+            log.info("retired", step=step.name, items=len(vanished))
+    chosen = [item for item in items if _needs_work(rows.get(item.id), item, ctx)]
+    return chosen[: ctx.limit] if ctx.limit else chosen
+
+
+def _needs_work(row: LedgerRow | None, item: Item, ctx: StageContext) -> bool:
+    if ctx.only_failed:
+        return row is not None and row.state == "failed"
+    if row is None or ctx.force or row.fingerprint != item.fingerprint:
+        return True
+    return row.state == "failed" and row.detail.startswith("transient")
+
+
+def run_batch(step: Step, ctx: StageContext, items: Sequence[Item]) -> BatchReport:
+    """Process items one by one; a failing item is recorded and the rest goes on.
+
+    Errors that are not PlatformErrors are recorded as terminal with their type,
+    since one bad page must not stop a batch.
+    """
+    report = BatchReport()
+    began = time.monotonic()
+    try:
+        step.prepare(ctx, items)
+    except PlatformError as error:
+        for item in items:
+            _record_failure(step, ctx, item, error, report)
+        report.seconds = time.monotonic() - began
+        return report
+    for item in items:
+        if ctx.cancelled():
+            break
+        _run_item(step, ctx, item, report)
+    report.seconds = time.monotonic() - began
+    return report
+
+
+def _run_item(step: Step, ctx: StageContext, item: Item, report: BatchReport) -> None:
+    try:
+        outcome = step.process(ctx, item)
+        with ctx.catalogue.writing() as session:
+            if outcome.write is not None:
+                outcome.write(session)
+            _record(session, step, ctx, item, outcome)
+    except PlatformError as error:
+        _record_failure(step, ctx, item, error, report)
+        return
+    except Exception as error:  # a bug on one item is recorded, the batch goes on
+        log.exception("item failed", step=step.name, item=item.id)
+        wrapped = PlatformError(f"{type(error).__name__}: {error}", reason="unexpected")
+        _record_failure(step, ctx, item, wrapped, report)
+        return
+    report.states[outcome.state] += 1
+    if outcome.reason:
+        report.reasons[f"{outcome.state}: {outcome.reason}"] += 1
+    report.counts.update(outcome.counts)
+
+
+def _record(session: Session, step: Step, ctx: StageContext, item: Item, outcome: Outcome) -> None:
+    session.merge(
+        LedgerRow(
+            step=step.name,
+            item_id=item.id,
+            fingerprint=item.fingerprint,
+            state=outcome.state,
+            reason=outcome.reason[:64],
+            detail=outcome.detail,
+            counts=dict(outcome.counts),
+            run_id=ctx.run_id,
+            updated_at=now(),
+        )
+    )
+    session.execute(
+        update(Failure)
+        .where(Failure.step == step.name, Failure.item_id == item.id, Failure.resolved_run.is_(None))
+        .values(resolved_run=ctx.run_id)
+    )
+
+
+def _record_failure(
+    step: Step, ctx: StageContext, item: Item, error: PlatformError, report: BatchReport
+) -> None:
+    kind = "transient" if error.transient else "terminal"
+    message = str(error)[:4000]
+    log.warning("failed", step=step.name, item=item.id, kind=kind, reason=error.reason, message=message)
+    with ctx.catalogue.writing() as session:
+        outcome = Outcome(state="failed", reason=error.reason, detail=f"{kind}: {message}")
+        _record(session, step, ctx, item, outcome)
+        session.merge(
+            Failure(
+                failure_id=digest("failure", step.name, item.id, ctx.run_id, error.reason),
+                step=step.name,
+                item_id=item.id,
+                kind=kind,
+                reason=error.reason[:64],
+                message=message,
+                run_id=ctx.run_id,
+                at=now(),
+            )
+        )
+    report.states["failed"] += 1
+    report.reasons[f"failed: {error.reason}"] += 1
+
+
+def batches(step: Step, items: Sequence[Item]) -> Iterable[list[Item]]:
+    """Cut the items into the step's batches; a barrier is one batch."""
+    size = step.batch_size or max(len(items), 1)
+    for start in range(0, len(items), size):
+        yield list(items[start : start + size])
+
+
+def run_step(step: Step, ctx: StageContext) -> BatchReport:
+    """Plan and run a step in this process, batch after batch (the ``--direct`` form)."""
+    items = pending(step, ctx)
+    total = BatchReport()
+    done = 0
+    ctx.progress(step.name, 0, len(items))
+    for batch in batches(step, items):
+        total.add(run_batch(step, ctx, batch))
+        done += len(batch)
+        ctx.progress(step.name, done, len(items))
+    return total
