@@ -162,11 +162,12 @@ def pending(step: Step, ctx: StageContext) -> list[Item]:
             for item_id in vanished:
                 session.delete(session.merge(rows[item_id]))
             log.info("retired", step=step.name, items=len(vanished))
-    chosen = [item for item in items if _needs_work(rows.get(item.id), item, ctx)]
+    chosen = [item for item in items if needs_work(rows.get(item.id), item, ctx)]
     return chosen[: ctx.limit] if ctx.limit else chosen
 
 
-def _needs_work(row: LedgerRow | None, item: Item, ctx: StageContext) -> bool:
+def needs_work(row: LedgerRow | None, item: Item, ctx: StageContext) -> bool:
+    """Whether the ledger's row of an item leaves it to be done."""
     if ctx.only_failed:
         return row is not None and row.state == "failed"
     if row is None or ctx.force or row.fingerprint != item.fingerprint:

@@ -69,7 +69,11 @@ class Embedder(Protocol):
     """Text to unit vectors. Implementations cache by text hash."""
 
     name: str
-    dimension: int
+
+    @property
+    def dimension(self) -> int:
+        """Length of the vectors."""
+        ...
 
     def passages(self, texts: Sequence[str]) -> Vectors:
         """L2-normalised float32 array of shape (len(texts), dimension)."""

@@ -65,10 +65,7 @@ class Catalogue:
     def reading(self) -> Iterator[Session]:
         """A session that only reads; nothing is committed."""
         with Session(self.engine, expire_on_commit=False) as session:
-            try:
-                yield session
-            finally:
-                session.rollback()
+            yield session  # closing rolls back and leaves what was loaded readable
 
     @contextmanager
     def writing(self) -> Iterator[Session]:

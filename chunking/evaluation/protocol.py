@@ -1,0 +1,242 @@
+"""How chunk methods are compared: same questions, ranking, token budget and answerer for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import or_, select
+from sqlalchemy.orm import Session
+
+from chunking.answering import AnswerQuestion
+from chunking.asking import MERGED, TREE_METHODS, TitleSubjects, answer_input, build_context
+from chunking.evaluation import metrics
+from chunking.evaluation.metrics import Region
+from chunking.evaluation.settings import EvaluationSettings
+from chunking.lexical import LexicalIndex
+from chunking.records import ChunkRecord, ChunkSet
+from chunking.retrieval import Context, Forest, ranked_by
+from chunking.subjects import Subjects
+from corpus.catalogue.tables import Document, Question
+from corpus.ids import digest
+
+if TYPE_CHECKING:
+    from models import Models
+
+EVALUATION_SPLIT = "eval"
+_DEPTHS = (1, 5)
+
+Values = list[float | None]
+
+
+@dataclass(frozen=True)
+class EvaluationQuestion:
+    """A question with its answer and located evidence (empty where none is in the present texts)."""
+
+    question_id: str
+    kind: str
+    language: str
+    question: str
+    answer: str
+    evidence: tuple[Region, ...]
+    quotes: tuple[str, ...]
+
+    def fingerprint(self) -> str:
+        """Content hash of everything that figures rest on."""
+        spans = [f"{document}:{start}:{end}" for document, start, end in self.evidence]
+        return digest(
+            self.question_id, self.kind, self.language, self.question, self.answer, *spans, "/", *self.quotes
+        )
+
+
+def evaluation_questions(session: Session, limit: int, seed: int) -> list[EvaluationQuestion]:
+    """Kept evaluation questions (curated, or of the evaluation split), ordered by id.
+
+    Of more than ``limit`` the first in an order by seeded hash are taken.
+    References to a version that is no longer present count as not located.
+    """
+    versions = {
+        (document, version)
+        for document, version in session.execute(
+            select(Document.document_id, Document.version_id).where(Document.state == "kept")
+        )
+    }
+    rows = session.scalars(
+        select(Question)
+        .where(Question.state == "kept", or_(Question.curated, Question.split == EVALUATION_SPLIT))
+        .order_by(Question.question_id)
+    )
+    found = [_question(row, versions) for row in rows]
+    found.sort(key=lambda question: digest("subset", str(seed), question.question_id))
+    return sorted(found[:limit], key=lambda question: question.question_id)
+
+
+def _question(row: Question, versions: set[tuple[str, str]]) -> EvaluationQuestion:
+    located = [ref for ref in row.references if (ref["document_id"], ref["version_id"]) in versions]
+    return EvaluationQuestion(
+        question_id=row.question_id,
+        kind=row.kind,
+        language=row.language,
+        question=row.question,
+        answer=row.answer,
+        evidence=tuple(sorted((ref["document_id"], int(ref["start"]), int(ref["end"])) for ref in located)),
+        quotes=tuple(ref["quote"] for ref in located),
+    )
+
+
+@dataclass
+class MethodResult:
+    """Values of one method's label, question by question (None: not defined for that question)."""
+
+    label: str
+    main: dict[str, Values] = field(default_factory=dict)
+    budgets: dict[int, Values] = field(default_factory=dict)
+    hits: dict[str, dict[int, Values]] = field(default_factory=dict)
+
+
+def evaluate_method(
+    chunks: ChunkSet,
+    questions: Sequence[EvaluationQuestion],
+    dense: Sequence[Sequence[str]],
+    subjects: Subjects,
+    models: Models,
+    settings: EvaluationSettings,
+) -> list[MethodResult]:
+    """Figures of one chunk method, and of its Auto-Merge form where it has a tree.
+
+    ``dense`` are the rankings of the vector index, one per question. Raises the
+    errors of the model layer.
+    """
+    lexical = LexicalIndex(chunks, form=settings.index_text, titles=settings.index_title)
+    by_words = lexical.search([question.question for question in questions], settings.top_k)
+    lexical_ranks = dict(enumerate(by_words))
+    dense_ranks = dict(enumerate(dense))
+    rankings = {
+        form: [
+            ranked_by(form, lexical_ranks, dense_ranks, index, settings.dense_weight)
+            for index in range(len(questions))
+        ]
+        for form in ("lexical", "dense", "hybrid")
+    }
+    forest = Forest(chunks.nodes, models.count_tokens, settings.context_text)
+    answers = _Answerer(lexical, forest, TitleSubjects(subjects, chunks.titles), chunks.titles, models)
+    forms = [chunks.method, *([chunks.method + MERGED] if chunks.method in TREE_METHODS else [])]
+    results = [
+        _evaluate_label(label, questions, rankings[settings.retrieval], forest, answers, settings)
+        for label in forms
+    ]
+    results[0].hits = {form: _hits(questions, ranked, forest) for form, ranked in rankings.items()}
+    return results
+
+
+@dataclass
+class _Answerer:
+    """Answers from a context, with all that the input needs."""
+
+    lexical: LexicalIndex
+    forest: Forest
+    titles: TitleSubjects
+    title_of: Mapping[str, str]
+    models: Models
+
+    def __call__(self, question: EvaluationQuestion, context: Context) -> tuple[str, bool]:
+        if not context.nodes:
+            return "", False
+        given = answer_input(
+            question.question,
+            question.language,
+            context,
+            self.forest,
+            self.lexical,
+            self.titles,
+            self.title_of,
+        )
+        value = self.models.run(AnswerQuestion(), given).value
+        return (value.answer if value.found else ""), value.found
+
+
+def _evaluate_label(
+    label: str,
+    questions: Sequence[EvaluationQuestion],
+    ranked: Sequence[list[str]],
+    forest: Forest,
+    answer: Callable[[EvaluationQuestion, Context], tuple[str, bool]],
+    settings: EvaluationSettings,
+) -> MethodResult:
+    result = MethodResult(label)
+    rows: list[dict[str, float | None]] = []
+    for question, keys in zip(questions, ranked, strict=True):
+        contexts = {
+            budget: build_context(keys, forest, label, budget, strict=settings.strict_merge)
+            for budget in sorted({settings.budget, *settings.budgets})
+        }
+        for budget in settings.budgets:
+            recall = metrics.evidence_recall(question.evidence, contexts[budget].spans())
+            result.budgets.setdefault(budget, []).append(recall)
+        context = contexts[settings.budget]
+        rows.append(
+            _retrieval_figures(question, context) | _answer_figures(question, *answer(question, context))
+        )
+    result.main = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
+    return result
+
+
+def _retrieval_figures(question: EvaluationQuestion, context: Context) -> dict[str, float | None]:
+    precision = metrics.span_precision(question.evidence, context.spans())
+    return {
+        "evidence_recall": metrics.evidence_recall(question.evidence, context.spans()),
+        "substring_recall": metrics.substring_recall(question.quotes, context.text),
+        "precision": precision[0] if precision else None,
+        "iou": precision[1] if precision else None,
+        "context_tokens": float(context.tokens),
+        "context_chunks": float(len(context.nodes)),
+    }
+
+
+def _answer_figures(question: EvaluationQuestion, answer: str, found: bool) -> dict[str, float | None]:
+    bleu, brevity = metrics.bleu_4(answer, question.answer)
+    return {
+        "rouge_l": metrics.rouge_l(answer, question.answer),
+        "bleu_4": bleu,
+        "brevity_penalty": brevity,
+        "meteor": metrics.meteor(answer, question.answer),
+        "token_f1": metrics.token_f1(answer, question.answer),
+        "answered": float(found),
+    }
+
+
+def _hits(
+    questions: Sequence[EvaluationQuestion], ranked: Sequence[list[str]], forest: Forest
+) -> dict[int, Values]:
+    """Whether one of the first k chunks touches the evidence, for each depth."""
+    found: dict[int, Values] = {depth: [] for depth in _DEPTHS}
+    for question, keys in zip(questions, ranked, strict=True):
+        for depth in _DEPTHS:
+            top = [forest.nodes[key] for key in keys[:depth] if key in forest.nodes]
+            found[depth].append(float(_touches(top, question.evidence)) if question.evidence else None)
+    return found
+
+
+def _touches(nodes: Iterable[ChunkRecord], evidence: Sequence[Region]) -> bool:
+    return any(
+        node.document_id == document and node.start < end and start < node.end
+        for node in nodes
+        for document, start, end in evidence
+    )
+
+
+def setting_of(settings: EvaluationSettings, models: Models, embedder: str) -> dict[str, Any]:
+    """What stands beside every figure of the main table."""
+    return {
+        "budget": settings.budget,
+        "counter": models.token_counter_name,
+        "retrieval": settings.retrieval,
+        "embedder": embedder,
+        "answerer": models.identity(AnswerQuestion()),
+        "index_text": settings.index_text,
+        "index_title": settings.index_title,
+        "context_text": settings.context_text,
+        "top_k": settings.top_k,
+        "confidence": settings.confidence,
+    }

@@ -1,0 +1,57 @@
+"""Means with paired bootstrap intervals: the same resamples for every method."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over ``n`` questions with its interval; None without values."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+
+
+class Bootstrap:
+    """Percentile bootstrap over items. One set of resamples by seed and n, so that methods are paired."""
+
+    def __init__(self, resamples: int, confidence: float, seed: int) -> None:
+        self._resamples = resamples
+        self._tail = (1 - confidence) / 2
+        self._seed = seed
+        self._draws: dict[int, NDArray[np.int64]] = {}
+
+    def mean(self, values: Sequence[float | None]) -> Estimate:
+        """Mean of the values that are not None."""
+        known = np.array([value for value in values if value is not None], dtype=np.float64)
+        return self._estimate(known, float(known.mean()) if known.size else None)
+
+    def difference(self, left: Sequence[float | None], right: Sequence[float | None]) -> Estimate:
+        """Mean of left − right over the items where both are defined."""
+        pairs = [(a, b) for a, b in zip(left, right, strict=True) if a is not None and b is not None]
+        known = np.array([a - b for a, b in pairs], dtype=np.float64)
+        return self._estimate(known, float(known.mean()) if known.size else None)
+
+    def _estimate(self, known: NDArray[np.float64], value: float | None) -> Estimate:
+        if value is None:
+            return Estimate(None, None, None, 0)
+        means = known[self._indices(known.size)].mean(axis=1)
+        low, high = np.quantile(means, [self._tail, 1 - self._tail])
+        return Estimate(_rounded(value), _rounded(float(low)), _rounded(float(high)), int(known.size))
+
+    def _indices(self, n: int) -> NDArray[np.int64]:
+        if n not in self._draws:
+            generator = np.random.default_rng([self._seed, n])
+            self._draws[n] = generator.integers(0, n, size=(self._resamples, n))
+        return self._draws[n]
+
+
+def _rounded(value: float) -> float:
+    return round(value, 6)

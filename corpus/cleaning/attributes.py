@@ -1,0 +1,73 @@
+"""Attribute cleaning: ids, styles and every attribute and class that means nothing later.
+
+Kept attributes: href, src, alt, title, lang, colspan, rowspan, scope, datetime, and
+the numbering of lists (start, value, type: they carry the numbers of clauses).
+Kept classes: those that later stages read (infobox, table roles, ``language-*``,
+GHS pictograms) and those named as meaningful for the cluster.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection
+
+from lxml import etree
+
+from corpus.cleaning.measure import BLOCKS
+from corpus.cleaning.parsing import MARK, remove_attribute
+from corpus.cleaning.tags import Element, name_set
+
+KEPT_ATTRIBUTES = name_set(
+    "href src alt title lang colspan rowspan scope datetime start value type reversed class"
+)
+_LIST_ATTRIBUTES = {"start": "ol", "reversed": "ol", "type": "ol", "value": "li"}
+MEANINGFUL_CLASS = re.compile(
+    r"^(?:infobox|chembox|drugbox|wikitable|infobox-\w+|language-[\w+#-]{1,30}|lang-[\w-]{1,20}|ghs-?\d{0,2}"
+    r"|ghs[-_]?(?:pictogram|hazard|label)s?|h-statement|p-statement|pictograms?|signal-?word|math|tex|texhtml)$",
+    re.IGNORECASE,
+)
+_EMPTY_INLINE = ("font", "center", "big", "blink", "nobr", "tt")
+_TO_DIV = name_set("header footer aside nav form center hgroup")
+
+
+def clean_attributes(root: Element, kept_classes: Collection[str] = ()) -> Counter[str]:
+    """Drop meaningless attributes in place; counts by rule. Presentational wrappers are unwrapped."""
+    removed: Counter[str] = Counter()
+    for element in root.iter("*"):
+        if element.tag in _TO_DIV:
+            element.tag = "div"
+        for name in element.attrib:
+            _clean_one(element, str(name), kept_classes, removed)
+    for anchor in root.iter("a"):
+        if anchor.get("href") is None:
+            anchor.tag = "span"
+    count = sum(1 for _ in root.iter(*_EMPTY_INLINE))
+    if count:
+        removed["presentational_tag"] += count
+        for element in root.iter("font", "center", "nobr", "big", "tt"):
+            if any(child.tag in BLOCKS for child in element):
+                element.tag = "div"
+        etree.strip_tags(root, *_EMPTY_INLINE)
+    return removed
+
+
+def _clean_one(element: Element, name: str, kept_classes: Collection[str], removed: Counter[str]) -> None:
+    if name == MARK:
+        return
+    key = name.lower()
+    if key == "class":
+        _clean_class(element, kept_classes, removed)
+    elif key not in KEPT_ATTRIBUTES or _LIST_ATTRIBUTES.get(key, element.tag) != element.tag:
+        remove_attribute(element, name)
+        removed["id" if key == "id" else "style" if key == "style" else "attribute"] += 1
+
+
+def _clean_class(element: Element, kept_classes: Collection[str], removed: Counter[str]) -> None:
+    names = element.get("class", "").split()
+    kept = [name for name in names if MEANINGFUL_CLASS.match(name) or name in kept_classes]
+    removed["class"] += len(names) - len(kept)
+    if kept:
+        element.set("class", " ".join(dict.fromkeys(kept)))
+    else:
+        del element.attrib["class"]

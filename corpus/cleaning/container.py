@@ -1,0 +1,247 @@
+"""Choosing the element that holds the main content, and keeping the page's heading.
+
+From the body downward: go into the child with most prose as long as its siblings
+are poor (link lists, scraps) or the child says that it is the content. Stop where
+siblings carry prose, tables or facts of their own; pruning does the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from lxml import etree
+
+from corpus.cleaning import vocabulary as words
+from corpus.cleaning.layout import is_data_table
+from corpus.cleaning.measure import BLOCKS, HEADINGS, Measures, size, visible_text
+from corpus.cleaning.parsing import MARK, drop
+from corpus.cleaning.tags import Element, name_set
+
+_LEAVES = name_set("p ul ol dl pre blockquote figure a span font b strong i em address") | HEADINGS
+_STRONG_PROPS = ("articlebody", "maincontentofpage")
+_TITLE_CUT = re.compile(r"\s*(?:[|｜_–—»·]|\s-\s|::|--)\s*")
+_THIN = 0.12
+
+
+def choose_container(body: Element, measures: Measures) -> Element:
+    """The element whose content is the page's main content; the body where nothing narrower is safe."""
+    current = _declared(body, measures)
+    while True:
+        child = _narrower(current, measures)
+        if child is None:
+            return current
+        current = child
+
+
+def _declared(body: Element, measures: Measures) -> Element:
+    """The page's own word for it: main, role=main, articleBody, a sole article; if it holds most prose."""
+    total = measures.prose(body)
+    candidates = [
+        element
+        for element in body.iter("main", "div", "section", "article", "td")
+        if element.tag == "main"
+        or (element.get("role") or "").lower() == "main"
+        or (element.get("itemprop") or "").lower() in _STRONG_PROPS
+    ]
+    articles = [element for element in body.iter("article") if measures.prose(element) > 0]
+    if len(articles) == 1:
+        candidates.append(articles[0])
+    fitting = [element for element in candidates if measures.prose(element) >= 0.5 * total > 0]
+    outermost = [
+        element
+        for element in fitting
+        if not any(
+            other in fitting for other in element.iterancestors("main", "div", "section", "article", "td")
+        )
+    ]
+    if len(outermost) != 1:
+        return body
+    chosen = outermost[0]
+    return body if _loses_facts(body, chosen, measures) else chosen
+
+
+def _loses_facts(body: Element, chosen: Element, measures: Measures) -> bool:
+    """Whether identifiers stand in plain text outside the chosen element."""
+    node: Element | None = chosen
+    while node is not None and node is not body:
+        parent = node.getparent()
+        if parent is None:
+            break
+        for sibling in parent:
+            if sibling is not node and _carries_facts(sibling, measures):
+                return True
+        node = parent
+    return False
+
+
+def _carries_facts(element: Element, measures: Measures) -> bool:
+    if not measures.text(element) or measures.density(element) > 0.5:
+        return False
+    text = visible_text(element)
+    return bool(words.CAS.search(text) or words.IDENTIFIER.search(text)) or (
+        len(words.QUANTITY.findall(text)) >= 3
+    )
+
+
+def _narrower(current: Element, measures: Measures) -> Element | None:
+    if current.tag in _LEAVES or measures.own(current) > 40:
+        return None
+    if current.tag == "table" and is_data_table(current):
+        return None
+    if current.tag == "tr" and _in_data_table(current):
+        return None
+    children = [child for child in current if measures.knows(child) and measures.text(child) > 0]
+    if not children:
+        return None
+    best = max(children, key=measures.prose)
+    prose = measures.prose(best)
+    if prose <= 0 or best.tag in _LEAVES or (best.tag == "table" and is_data_table(best)):
+        return None
+    if not any(node.tag in BLOCKS for node in best):
+        return None  # a paragraph, whatever its tag
+    rich = [child for child in children if child is not best and not _poor(child, measures)]
+    if not rich:
+        return best
+    if any(_carries_facts(child, measures) or _holds_table(child) for child in rich):
+        return None
+    whole = measures.prose(current)
+    if _says_content(best) and prose >= 0.6 * whole:
+        return best
+    if prose >= 0.85 * whole and all(measures.prose(child) <= _THIN * whole for child in rich):
+        return None if any(_has_inner_heading(child) for child in rich) else best
+    return None
+
+
+def _holds_table(element: Element) -> bool:
+    """Whether an element holds a definition list or a data table."""
+    if next(element.iter("th", "dl"), None) is not None:
+        return True
+    return any(is_data_table(table) for table in element.iter("table"))
+
+
+def _in_data_table(row: Element) -> bool:
+    table = next(row.iterancestors("table"), None)
+    return table is not None and is_data_table(table)
+
+
+def _poor(element: Element, measures: Measures) -> bool:
+    """Link lists, scraps of text, forms: nothing that an article would miss."""
+    if element.tag in {"h1", "h2", "h3", "p", "pre", "dl"} and measures.density(element) < 0.5:
+        return element.tag == "h1" or measures.text(element) < 20
+    if measures.density(element) > 0.6:
+        return True
+    if measures.prose(element) >= 40 or (measures.text(element) >= 20 and measures.density(element) < 0.2):
+        return False
+    return not _carries_facts(element, measures)
+
+
+def _has_inner_heading(element: Element) -> bool:
+    return element.tag in HEADINGS or next(element.iter("h2", "h3", "h4"), None) is not None
+
+
+def _says_content(element: Element) -> bool:
+    if element.tag in {"main", "article"}:
+        return True
+    names = words.words(f"{element.get('class', '')} {element.get('id', '')}")
+    return any(name in words.CONTENT for name in names)
+
+
+# --- the heading ------------------------------------------------------------
+
+
+def title_of(head_title: str, text: str = "") -> str:
+    """A page title without the site's name: the part that ``text`` mentions, else the first."""
+    parts = [part for part in _TITLE_CUT.split(" ".join(head_title.split())) if part]
+    if not parts:
+        return ""
+    named = [part for part in parts if len(parts) > 1 and part.casefold() in text.casefold()]
+    if named:
+        return max(named, key=size)
+    first = parts[0]
+    return first if size(first) >= 3 else max(parts, key=size)
+
+
+def page_heading(body: Element, measures: Measures, head_title: str) -> Element | None:
+    """The heading that names the page: an h1 (else h2) that agrees with the title, else the sole h1."""
+    wanted = _fold(head_title)
+    headings = [
+        element
+        for element in body.iter("h1", "h2")
+        if 0 < measures.text(element) <= 400 and not _is_site_name(element)
+    ]
+    for tag in ("h1", "h2"):
+        for element in headings:
+            text = _fold(visible_text(element))
+            if element.tag == tag and len(text) >= 2 and wanted and (text in wanted or wanted in text):
+                return element
+    sole = [element for element in headings if element.tag == "h1"]
+    return sole[0] if len(sole) == 1 else None
+
+
+def _is_site_name(element: Element) -> bool:
+    names = words.words(f"{element.get('class', '')} {element.get('id', '')}")
+    link = element.find(".//a")
+    return "logo" in names or "brand" in names or (link is not None and link.get("href") in {"/", "./", "#"})
+
+
+def _fold(text: str) -> str:
+    return "".join(character for character in text.casefold() if character.isalnum())
+
+
+def place_container(
+    body: Element,
+    container: Element,
+    heading: Element | None,
+    heading_text: str,
+    measures: Measures,
+    removed: Counter[str],
+) -> None:
+    """Make the container the body's only child, as ``main``, led by the page's heading."""
+    if container is body and len(body) == 1 and body[0].tag == "main" and not size(body.text):
+        return  # a cleaned page
+    if left := _siblings_left(body, container, measures):
+        removed["outside_container"] += left
+    main = etree.Element("main")
+    if container.get(MARK) is not None:
+        main.set(MARK, str(container.get(MARK)))
+    if heading_text and (heading is None or not _is_within(heading, container)):
+        top = etree.Element("h1")
+        top.text = heading_text
+        if heading is not None and heading.get(MARK) is not None:
+            top.set(MARK, str(heading.get(MARK)))
+        main.append(top)
+        _append_text(main, container.text)
+    else:
+        main.text = container.text
+    for child in list(container):
+        main.append(child)
+    for child in list(body):
+        if child is not main:
+            drop(child)
+    body.text = None
+    body.append(main)
+
+
+def _append_text(main: Element, text: str | None) -> None:
+    if text:
+        main[-1].tail = (main[-1].tail or "") + text
+
+
+def _siblings_left(body: Element, container: Element, measures: Measures) -> int:
+    """Elements with text that stand beside the path from the body to the container."""
+    count = 0
+    node = container
+    while node is not body:
+        parent = node.getparent()
+        if parent is None:
+            break
+        count += sum(
+            child is not node and measures.text(child) > 0 for child in parent if measures.knows(child)
+        )
+        node = parent
+    return count
+
+
+def _is_within(element: Element, container: Element) -> bool:
+    return element is container or any(ancestor is container for ancestor in element.iterancestors())

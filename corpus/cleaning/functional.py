@@ -1,0 +1,79 @@
+"""Functional cleaning: nothing that runs, loads, submits or redirects is left.
+
+Scripts, styles, frames, forms and their controls, media, ``noscript`` duplicates,
+``on*`` handlers, ``javascript:``, ``vbscript:`` and ``data:`` URLs, meta refresh.
+The text of labels stays; a button that is the heading of a folded section becomes
+that heading's text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from lxml import etree
+
+from corpus.cleaning.measure import HEADINGS
+from corpus.cleaning.parsing import remove_attribute
+from corpus.cleaning.tags import Element
+
+_GROUPS = {
+    "script": ("script", "template"),
+    "style": ("style",),
+    "noscript": ("noscript",),
+    "frame": ("iframe", "frame", "frameset", "noframes", "object", "embed", "applet", "portal", "param"),
+    "control": (
+        *("input", "select", "option", "optgroup", "textarea", "button", "datalist"),
+        *("output", "progress", "meter", "keygen"),
+    ),
+    "media": ("audio", "video", "canvas", "svg", "map", "area", "source", "track"),
+    "head_link": ("base",),
+}
+_UNWRAPPED = ("form", "fieldset", "label", "marquee", "blink")
+_URL_ATTRIBUTES = ("href", "src", "action", "formaction", "background", "poster", "data", "srcset", "cite")
+_BAD_SCHEME = re.compile(r"^[\s\x00-\x20]*(?:javascript|vbscript|data|livescript|mocha)\s*:", re.IGNORECASE)
+_BLANKS = re.compile(r"[\s\x00-\x1f]+")
+
+
+def clean_functions(root: Element) -> Counter[str]:
+    """Remove all function from the tree, in place; counts by rule."""
+    removed: Counter[str] = Counter()
+    for button in root.iter("button"):
+        if any(
+            ancestor.tag in HEADINGS or ancestor.tag in {"dt", "summary"}
+            for ancestor in button.iterancestors()
+        ):
+            button.tag = "span"
+    for legend in root.iter("legend"):
+        legend.tag = "p"
+    for rule, tags in _GROUPS.items():
+        count = sum(1 for _ in root.iter(*tags))
+        if count:
+            removed[rule] += count
+            etree.strip_elements(root, *tags, with_tail=False)
+    for element in list(root.iter("meta")):
+        if (element.get("http-equiv") or "").lower() == "refresh":
+            removed["meta_refresh"] += 1
+            parent = element.getparent()
+            if parent is not None:
+                parent.remove(element)
+    wrapped = sum(1 for _ in root.iter(*_UNWRAPPED))
+    if wrapped:
+        removed["form"] += wrapped
+        etree.strip_tags(root, *_UNWRAPPED)
+    for element in root.iter("*"):
+        _clean_attributes(element, removed)
+    return removed
+
+
+def _clean_attributes(element: Element, removed: Counter[str]) -> None:
+    for name in element.attrib:
+        key = str(name).lower()
+        if key.startswith("on"):
+            remove_attribute(element, str(name))
+            removed["handler"] += 1
+        elif key in _URL_ATTRIBUTES or key.endswith("href"):
+            value = element.attrib[name]
+            if _BAD_SCHEME.match(_BLANKS.sub("", str(value)[:64])):
+                remove_attribute(element, str(name))
+                removed["active_url"] += 1

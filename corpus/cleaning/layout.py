@@ -1,0 +1,215 @@
+"""Tables of data, tables of layout, and grids that are tables in all but name."""
+
+from __future__ import annotations
+
+import re
+
+from corpus.cleaning import vocabulary as words
+from corpus.cleaning.measure import BLOCKS, HEADINGS, size
+from corpus.cleaning.tags import Element, all_text, name_set
+
+_ROLE_TAGS = {
+    "table": "table",
+    "grid": "table",
+    "row": "tr",
+    "cell": "td",
+    "gridcell": "td",
+    "columnheader": "th",
+    "rowheader": "th",
+}
+_SPACED = re.compile(r"(?:margin|padding)-left\s*:\s*(?!0|-)", re.IGNORECASE)
+_LONG_CELL = 600
+_LABEL = 80
+_ROW_MAKERS = name_set("div li p section")
+
+
+def is_data_table(table: Element) -> bool:
+    """Whether a table relates rows and columns, rather than arranging the page.
+
+    Header cells, a caption or short cells speak for data; headings, nested tables
+    that hold most of the text, one column or long prose in few cells for layout.
+    """
+    rows = own_rows(table)
+    if not rows:
+        return False
+    widths = [len(own_cells(row)) for row in rows]
+    if max(widths, default=0) < 2:
+        return False
+    marked = table.find("caption") is not None or any(
+        cell.tag == "th" for row in rows for cell in own_cells(row)
+    )
+    nested = [inner for inner in table.iter("table") if _outer_table(inner) is table]
+    held = sum(_text_size(inner) for inner in nested)
+    arranging = held > 0.4 * _text_size(table) or (held > 0 and not marked and len(rows) < 4)
+    if arranging and not _labels_tables(rows, nested):
+        return False
+    if marked:
+        return True
+    if (
+        table.get("role") in {"presentation", "none"}
+        or next(table.iter("h1", "h2", "h3", "form"), None) is not None
+    ):
+        return False
+    sizes = [_text_size(cell) for row in rows[:200] for cell in own_cells(row)]
+    long_text = sum(amount for amount in sizes if amount > _LONG_CELL)
+    return long_text == 0 or (len(rows) >= 4 and long_text <= 0.5 * sum(sizes))
+
+
+def _labels_tables(rows: list[Element], nested: list[Element]) -> bool:
+    """Rows of a short label and a value, of which some values are small tables (compositions in data sheets)."""
+    if len(rows) < 2 or len(nested) > len(rows):
+        return False
+    for row in rows:
+        cells = own_cells(row)
+        if not cells or not 0 < _text_size(cells[0]) <= _LABEL or cells[0].find(".//table") is not None:
+            return False
+    return all(len(own_rows(inner)) > 1 and inner.find(".//table") is None for inner in nested)
+
+
+def _outer_table(table: Element) -> Element | None:
+    return next(table.iterancestors("table"), None)
+
+
+class TableKinds:
+    """``is_data_table`` asked once per table (cells ask again and again)."""
+
+    def __init__(self) -> None:
+        self._known: dict[Element, bool] = {}
+
+    def is_data(self, table: Element) -> bool:
+        """Whether the table holds data."""
+        if table not in self._known:
+            self._known[table] = is_data_table(table)
+        return self._known[table]
+
+    def holds(self, element: Element) -> bool:
+        """Whether the element stands in a data table."""
+        table = next(element.iterancestors("table"), None)
+        return table is not None and self.is_data(table)
+
+
+def own_rows(table: Element) -> list[Element]:
+    """Rows of the table itself, not of tables inside it, in document order."""
+    rows: list[Element] = []
+    for child in table:
+        if child.tag == "tr":
+            rows.append(child)
+        elif child.tag in {"thead", "tbody", "tfoot"}:
+            rows.extend(row for row in child if row.tag == "tr")
+    return rows
+
+
+def own_cells(row: Element) -> list[Element]:
+    """Cells of a row."""
+    return [cell for cell in row if cell.tag in {"td", "th"}]
+
+
+def normalise_grids(body: Element) -> None:
+    """Write label/value rows and ARIA grids as what they are, so that they stay together.
+
+    ``role=table/row/cell`` become table tags; two short siblings named label and
+    value (or many alike in a row) become ``dl/dt/dd``; neighbouring labelled spans
+    get the blank that a style sheet would show.
+    """
+    for element in list(body.iter("*")):
+        role = element.get("role")
+        if role in _ROLE_TAGS and element.tag in {"div", "span", "ul", "li", "section"}:
+            element.tag = _ROLE_TAGS[role]
+            del element.attrib["role"]
+    for parent in list(body.iter("div", "ul", "section", "article", "main")):
+        rows = [child for child in parent if child.tag in _ROW_MAKERS]
+        pairs = [row for row in rows if _is_pair(row)]
+        if pairs and (len(pairs) >= 3 or any(_named_pair(row) for row in pairs)):
+            for row in pairs:
+                if len(pairs) >= 3 or _named_pair(row):
+                    _to_definition(row)
+    _unstack_scripts(body)
+    for element in body.iter("span"):
+        style = element.get("style")
+        if style and _SPACED.search(style):
+            _space_before(element)
+    for element in list(body.iter("span", "a", "label", "em", "strong", "b")):
+        following = element.getnext()
+        if following is not None and not element.tail and _separate(element, following):
+            element.tail = " "
+
+
+def _unstack_scripts(body: Element) -> None:
+    """``PO<span><sup>3−</sup><br><sub>4</sub></span>`` as PO₄³⁻: the break only stacks the two."""
+    for element in list(body.iter("br")):
+        parent = element.getparent()
+        if parent is None or parent.tag != "span" or not 2 <= len(parent) <= 3 or all_text(parent).isspace():
+            continue
+        if {child.tag for child in parent} - {"sup", "sub", "br"} or any(child.tail for child in parent):
+            continue
+        if parent.text and parent.text.strip():
+            continue
+        parent.remove(element)
+        lower, upper = parent.find("sub"), parent.find("sup")
+        if lower is not None and upper is not None:
+            parent.insert(0, lower)
+
+
+def _space_before(element: Element) -> None:
+    """The gap that a margin shows: ``2.030<span style="margin-left:.25em">g</span>``."""
+    previous = element.getprevious()
+    parent = element.getparent()
+    if previous is not None:
+        if not (previous.tail or " ")[-1:].isspace() or (not previous.tail and all_text(previous)):
+            previous.tail = (previous.tail or "") + " "
+    elif parent is not None and parent.text and not parent.text[-1].isspace():
+        parent.text += " "
+
+
+def _is_pair(row: Element) -> bool:
+    """Two short block children (or labelled spans) and nothing else: a label and its value."""
+    if len(row) != 2 or size(row.text) or size(row[0].tail) or size(row[1].tail):
+        return False
+    label, value = row
+    both_blocks = label.tag in {"div", "p"} and value.tag in {"div", "p"}
+    if not (both_blocks or _named_pair(row)):
+        return False
+    if (
+        label.find(".//a") is not None
+        or next(row.iter("table", "img", "ul", "ol", "dl", *HEADINGS), None) is not None
+    ):
+        return _named_pair(row) and next(label.iter("table", "ul", *HEADINGS), None) is None
+    return 0 < _text_size(label) <= _LABEL and _text_size(value) > 0 and not _has_blocks(label)
+
+
+def _named_pair(row: Element) -> bool:
+    if len(row) != 2:
+        return False
+    label, value = (words.words(child.get("class") or "") for child in row)
+    return (
+        any(name in words.LABEL_WORDS for name in label)
+        and any(name in words.VALUE_WORDS for name in value)
+        and 0 < _text_size(row[0]) <= _LABEL
+        and row[0].tag not in HEADINGS
+        and row[0].tag in {"div", "span", "p", "label", "strong", "b", "dt"}
+    )
+
+
+def _to_definition(row: Element) -> None:
+    if row.tag == "li":  # a list item keeps its place in the list
+        row.tag = "div"
+    if row.tag == "p":
+        row.tag = "div"
+    row[0].tag, row[1].tag = "dt", "dd"
+    row.tag = "dl"
+
+
+def _separate(one: Element, other: Element) -> bool:
+    if one.tag == "a" and other.tag == "a":
+        return True
+    if one.tag not in {"span", "label"} or other.tag not in {"span", "label"}:
+        return False
+    return bool(one.get("class") and other.get("class") and one.get("class") != other.get("class"))
+
+
+def _has_blocks(element: Element) -> bool:
+    return any(node.tag in BLOCKS for node in element.iter("*") if node is not element)
+
+
+def _text_size(element: Element) -> int:
+    return size(all_text(element))

@@ -1,0 +1,249 @@
+"""Structural cleaning: navigation, banners, side bars, comments and the like go.
+
+Rules in order: hidden nodes, landmarks (tags and roles), class words, the
+cluster's template, teaser cards, then the container is chosen and pruned. What
+carries identifiers or quantities outside links is never removed on a word's
+evidence alone, and no rule removes a large share of the page's prose.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+
+from corpus.cleaning import vocabulary as words
+from corpus.cleaning.container import choose_container, page_heading, place_container
+from corpus.cleaning.layout import normalise_grids
+from corpus.cleaning.measure import HEADINGS, Measures, visible_text
+from corpus.cleaning.parsing import drop
+from corpus.cleaning.pruning import prune
+from corpus.cleaning.tags import Element, name_set
+from corpus.cleaning.template import Template, template_elements
+
+_LANDMARK_TAGS = name_set("nav footer aside header dialog menu")
+_LANDMARK_ROLES = name_set(
+    """
+    navigation banner contentinfo complementary search dialog alertdialog menu menubar toolbar tablist
+    """
+)
+_WORDED_TAGS = name_set(
+    """
+    div section ul ol dl table p span a form center figure details h2 h3 h4 h5 h6 td iframe li small
+    """
+)
+_SECTIONING = name_set("article main")
+_HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_CARD_TAGS = name_set("div li article section a")
+_LARGE_SHARE = 0.35
+_SUBSTANTIAL = 200
+_ROUNDS = 6
+
+
+@dataclass
+class Structural:
+    """Outcome of the structural cleaning: counts by rule, the page's own heading."""
+
+    removed: Counter[str] = field(default_factory=Counter)
+    heading: str = ""
+    prose_before: float = 0.0
+    prose_after: float = 0.0
+
+
+def clean_structure(
+    root: Element, template: Template | None = None, *, title: str = "", gentle: bool = False
+) -> Structural:
+    """Reduce a parsed page to its main content, in place. The tree's body then holds one ``main``.
+
+    ``gentle`` leaves out class words and the choice of a container: the second
+    try for a page of which the first one kept too little.
+    """
+    outcome = Structural()
+    body = root.find("body")
+    if body is None:
+        return outcome
+    normalise_grids(body)
+    measures = Measures(root)
+    outcome.prose_before = measures.prose(body)
+    cleaner = _Cleaner(body, measures, outcome.removed)
+    heading = page_heading(body, measures, title)
+    outcome.heading = visible_text(heading) if heading is not None else ""
+    cleaner.hidden()
+    cleaner.landmarks(heading)
+    if template is not None:
+        cleaner.template(template)
+    if not gentle:
+        cleaner.worded()
+        cleaner.cards()
+    container = body if gentle else choose_container(body, measures)
+    place_container(body, container, heading, outcome.heading, measures, outcome.removed)
+    measures = _settle(root, body, title, outcome.removed, narrow=not gentle)
+    outcome.prose_after = measures.prose(body)
+    return outcome
+
+
+def _settle(root: Element, body: Element, title: str, removed: Counter[str], *, narrow: bool) -> Measures:
+    """Prune and narrow until nothing changes: a removal can leave its surroundings poor."""
+    measures = Measures(root)
+    for _ in range(_ROUNDS):
+        changed = prune(body[0], measures, removed)
+        measures = Measures(root) if changed else measures
+        container = choose_container(body, measures) if narrow else body
+        if container is not body and container is not body[0]:
+            heading = page_heading(body, measures, title)
+            text = visible_text(heading) if heading is not None else ""
+            place_container(body, container, heading, text, measures, removed)
+            measures = Measures(root)
+        elif not changed:
+            break
+    return measures
+
+
+class _Cleaner:
+    def __init__(self, body: Element, measures: Measures, removed: Counter[str]) -> None:
+        self.body = body
+        self.measures = measures
+        self.removed = removed
+
+    def remove(self, element: Element, rule: str) -> None:
+        self.measures.forget(element)
+        drop(element)
+        self.removed[rule] += 1
+
+    def _large(self, element: Element) -> bool:
+        """Whether the element holds a large share of the prose that is left."""
+        prose = self.measures.prose(element)
+        return prose > 120 and prose > _LARGE_SHARE * self.measures.prose(self.body)
+
+    def _protected(self, element: Element) -> bool:
+        """Facts outside links, or a large share of the prose."""
+        if self._large(element):
+            return True
+        if self.measures.text(element) < 8 or self.measures.density(element) > 0.5:
+            return False
+        text = visible_text(element)
+        if words.CAS.search(text) or words.IDENTIFIER.search(text):
+            return True
+        return len(words.QUANTITY.findall(text)) >= 3
+
+    def hidden(self) -> None:
+        """Nodes that a reader does not see; folded and tabbed content stays."""
+        for element in list(self.body.iter("*")):
+            if not _is_hidden(element) or not _attached(element, self.body):
+                continue
+            names = words.words(f"{element.get('class', '')} {element.get('id', '')}")
+            folds = any(name in words.COLLAPSED for name in names) or element.get("role") == "tabpanel"
+            substantial = self.measures.text(element) - self.measures.link(element) >= _SUBSTANTIAL
+            if (folds and substantial) or self._protected(element) or element.tag in {"tr", "td", "th"}:
+                continue
+            self.remove(element, "hidden")
+
+    def landmarks(self, heading: Element | None) -> None:
+        """nav, footer, aside, header and their roles; article headers and infobox asides stay."""
+        for element in list(self.body.iter("*")):
+            role = (element.get("role") or "").lower()
+            if element.tag not in _LANDMARK_TAGS and role not in _LANDMARK_ROLES:
+                continue
+            if not _attached(element, self.body) or self._kept_landmark(element, role, heading):
+                continue
+            self.remove(element, f"landmark:{role if role in _LANDMARK_ROLES else element.tag}")
+
+    def _kept_landmark(self, element: Element, role: str, heading: Element | None) -> bool:
+        if self._protected(element):
+            return True
+        in_article = any(ancestor.tag in _SECTIONING for ancestor in element.iterancestors())
+        if element.tag == "header" and in_article:
+            return self.measures.density(element) < 0.5
+        if heading is not None and element.tag == "header" and element in heading.iterancestors():
+            return False  # the heading is taken over by place_container
+        if element.tag == "aside" or role == "complementary":
+            names = words.words(f"{element.get('class', '')} {element.get('id', '')}")
+            return any(name in words.INFOBOX for name in names)
+        return False
+
+    def worded(self) -> None:
+        """Elements whose class or id says what they are."""
+        for element in list(self.body.iter("*")):
+            names_text = f"{element.get('class', '')} {element.get('id', '')}"
+            if element.tag not in _WORDED_TAGS or names_text == " ":
+                continue
+            names = words.words(names_text)
+            if not words.is_furniture(names) or not _attached(element, self.body):
+                continue
+            if self._excused(element, names) or self._protected(element) or self._is_heading_text(element):
+                continue
+            self.remove(element, f"words:{next((n for n in names if n in words.FURNITURE), 'pair')}")
+
+    def _is_heading_text(self, element: Element) -> bool:
+        """A heading's text: ``<h2><span id="See_also">``. Pruning judges headings by what they say."""
+        parent = element.getparent()
+        if parent is None or parent.tag not in HEADINGS:
+            return False
+        return 2 * self.measures.text(element) > self.measures.text(parent)
+
+    def _excused(self, element: Element, names: list[str]) -> bool:
+        if any(name in words.INFOBOX for name in names):
+            return True
+        density = self.measures.density(element)
+        if element.tag in {"table", "td"} and density < 0.5 and self.measures.text(element) > 60:
+            return True
+        # "article-content has-sidebar": a place of content that only mentions furniture
+        contentful = sum(name in words.CONTENT for name in names)
+        return contentful > 0 and density < 0.3 and self.measures.prose(element) > _SUBSTANTIAL
+
+    def template(self, template: Template) -> None:
+        """Blocks that repeat verbatim on most pages of the cluster."""
+        for element in template_elements(self.body, template, self.measures):
+            if _attached(element, self.body) and not self._large(element):
+                self.remove(element, "template")
+
+    def cards(self) -> None:
+        """Three or more like siblings, each a linked heading or picture with a short teaser."""
+        for parent in list(self.body.iter("div", "ul", "section", "main", "article", "aside")):
+            children = [child for child in parent if self.measures.text(child)]
+            if len(children) < 3 or not _attached(parent, self.body):
+                continue
+            cards = [child for child in children if self._is_card(child)]
+            if len(cards) < 3 or len(cards) < 0.8 * len(children):
+                continue
+            total = sum(self.measures.prose(card) for card in cards)
+            if total > 0.4 * self.measures.prose(self.body):
+                continue
+            for card in cards:
+                self.remove(card, "teaser_cards")
+
+    def _is_card(self, element: Element) -> bool:
+        if element.tag not in _CARD_TAGS:
+            return False
+        free = self.measures.text(element) - self.measures.link(element)
+        if free > 240 or not (self.measures.links(element) or element.tag == "a"):
+            return False
+        leads = next((node for node in element.iter("a", *HEADINGS, "img")), None)
+        if leads is None or words.CAS.search(visible_text(element)):
+            return False
+        heading_link = any(
+            node.tag in HEADINGS
+            and (node.find(".//a") is not None or any(a.tag == "a" for a in node.iterancestors()))
+            for node in element.iter(*HEADINGS)
+        )
+        pictured = element.find(".//img") is not None and self.measures.link(element) > 0
+        return heading_link or pictured
+
+
+def _is_hidden(element: Element) -> bool:
+    if element.get("hidden") is not None and element.get("hidden") != "until-found":
+        return True
+    style = element.get("style")
+    if style and _HIDING_STYLE.search(style):
+        return True
+    return element.get("aria-hidden") == "true" and element.tag not in {"body", "main", "article"}
+
+
+def _attached(element: Element, body: Element) -> bool:
+    """Whether the element still hangs on the body (it goes when an ancestor goes)."""
+    node: Element | None = element
+    while node is not None:
+        if node is body:
+            return True
+        node = node.getparent()
+    return False

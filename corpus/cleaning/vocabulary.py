@@ -1,0 +1,170 @@
+"""Words that give page furniture away, in class names, ids and short texts, en and zh.
+
+Class words match whole words only: ``ad`` is not ``adsorption``, ``nav`` is not
+``navy``. camelCase, hyphens, underscores and digits separate words.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from corpus.cleaning.tags import name_set
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[\u4e00-\u9fff]+")
+
+#: Single class or id words of page furniture.
+FURNITURE = name_set(
+    """
+    nav navbar navbars navigation navigational navi topnav subnav sidenav navbox navigator menu menus submenu
+    megamenu menubar sitemap sidebar sidebars sidebox siderail rightrail leftrail footer footers foot bottombar
+    pagefooter masthead topbar breadcrumb breadcrumbs crumb crumbs cookie cookies consent gdpr ccpa onetrust
+    optanon advert adverts advertisement advertisements advertising ads ad adsense adsbygoogle adbox adslot
+    banner banners sponsor sponsored sponsors promo promos promotion promotions promoted share shares sharing
+    sharebar sharethis addthis addtoany social socials bdsharebuttonbox bshare jiathis related relateds
+    relatedposts recommend recommended recommendation recommendations recommends tuijian xiangguan comment
+    comments commentlist disqus pinglun respond replybox subscribe subscription newsletter signup signin login
+    logon register popup popups modal lightbox overlay toolbar toolbox pagination pager paginator paging pagenav
+    fenye tagcloud taglist widget widgets skip skiplink skiplinks skipnav toc tocbox editsection noprint
+    printfooter catlinks jump interwiki langlist languages references reflist citations hatnote ambox mbox
+    dablink sistersitebox sistersites authority portalbox printonly screenreader clickstream trending popular
+    mostread hotnews hotlist rank ranking paihang guanggao daohang fenxiang dibu banquan youlian friendlink
+    friendlinks flink copyright copyrights colophon legal prevnext previousnext postnav shop cart minicart
+    checkout wishlist searchform searchbox searchbar feedback rating ratings vote votes likes dianzan qrcode
+    erweima weixin backtotop totop gotop returntop kefu livechat chatbox outbrain taboola byline authorbox
+    authorbio
+    """
+)
+PAIRS = name_set(
+    """
+    page-header site-header global-header main-header top-header page-foot site-info top-bar side-bar right-bar
+    left-bar left-side right-side right-column left-column side-column top-menu action-bar skip-link skip-links
+    sr-only visually-hidden screen-reader related-posts related-links related-articles see-also read-more
+    read-next more-news hot-news latest-news entry-meta post-meta article-meta entry-tags post-tags article-tags
+    article-tools page-tools post-nav prev-next back-top back-to top-link author-box author-bio about-author
+    user-bar friend-link friend-links share-bar share-box search-form search-box search-bar mw-indicators
+    mw-jump mw-navigation site-sub content-sub language-list lang-list lang-switch language-switcher
+    table-contents vector-toc page-tabs vector-column last-modified edit-section external-links print-footer
+    """
+)
+#: Class or id words of the place where the content stands.
+CONTENT = name_set(
+    """
+    article articles articlebody articlecontent articletext post postbody postcontent entry entrycontent content
+    contents contenttext maincontent bodycontent main mainbody story storybody text body detail details
+    detailcontent zhengwen neirong wenzhang xiangqing trs editor trseditor rich richtext lemma document
+    documentation markdown wiki parser prose blog news page
+    """
+)
+LABEL_WORDS = name_set(
+    """
+    label key name title term field property attribute prop th dt caption item
+    """
+)
+VALUE_WORDS = name_set(
+    """
+    value val data desc description definition content text dd td info detail
+    """
+)
+COLLAPSED = name_set(
+    """
+    tab tabs tabpanel tabcontent pane panel panels accordion collapse collapsed collapsible expand expandable
+    toggle details fold slide section content body more
+    """
+)
+INFOBOX = name_set(
+    """
+    infobox chembox drugbox taxobox databox factbox basicinfo propertytable properties property specs spec
+    specification specifications ghs hazard hazards sds msds
+    """
+)
+
+#: Short blocks (at most ``SHORT_TEXT`` characters) that are furniture by what they say.
+SHORT_TEXT = 160
+FURNITURE_TEXT = re.compile(
+    r"""^[\s\W]*(?:
+      (?:share|tweet|pin|e-?mail|print)(?:\s+(?:this|on|to|via|with).{0,60}|\s+(?:page|article|story))?
+    | share\s+(?:on|via)\b.{0,80} | follow\s+us\b.{0,60} | like\s+us\s+on\b.{0,40}
+    | (?:skip|jump)\s+to\s+.{1,40} | (?:go\s+)?back\s+to\s+(?:the\s+)?(?:top|home|list|index|search).{0,30}
+    | (?:to\s+the\s+)?top\s+of\s+(?:the\s+)?page | advertisements?|sponsored(?:\s+content)? | loading\W*
+    | (?:log|sign)\s*(?:in|out|up)(?:\s*[/|]\s*(?:register|sign\s*up|join))? | subscribe(?:\s+(?:now|to|for)\b.{0,80})?
+    | (?:read|view|show|see)\s+(?:more|all|less)(?:\s*[»>…]+)? | (?:leave|post|add)\s+a\s+(?:comment|reply)
+    | (?:no|\d+)\s+comments? | (?:click\s+here\s+to\s+)?print\s+(?:this\s+)?(?:page|article)
+    | (?:please\s+)?enable\s+javascript.{0,80} | .{0,40}\buses?\s+cookies\b.{0,100}
+    | (?:©|\(c\)|copyright\b|版权所有|著作权).{0,150} | .{0,120}\ball\s+rights\s+reserved\W*.{0,30}
+    | .{0,60}(?:ICP备|ICP证|公网安备).{0,80} | (?:privacy\s+policy|terms\s+of\s+(?:use|service)|site\s*map|contact\s+us)
+    | (?:previous|next)\s+(?:article|post|page|story)\b.{0,120} | you\s+(?:are|were)\s+here\b.{0,120}
+    | 分享(?:到|至|本文|给)?.{0,40} | (?:上|下)一(?:篇|页|条|章)\s*[:：]?.{0,100} | (?:返回|回到)(?:顶部|首页|列表|上页|目录).{0,10}
+    | (?:当前|您的?|你的?)(?:所在)?位置(?:是)?\s*[:：]?.{0,120} | (?:您|你)(?:现在)?(?:所在的?|的当前)位置.{0,120}
+    | (?:责任)?编辑\s*[:：].{0,24} | \(?（?责任?编辑\s*[:：]?.{0,20}[)）]? | 扫一扫.{0,40} | (?:长按|扫描).{0,10}二维码.{0,30}
+    | (?:打印|关闭)(?:本页|窗口|此页)?(?:\s*[|｜]?\s*(?:打印|关闭)(?:本页|窗口)?)* | 【?(?:字号|字体)\s*[:：]?.{0,20}
+    | (?:加入|设为)?(?:收藏|首页)(?:本[站页])? | (?:登录|注册)(?:\s*[|/｜]\s*(?:登录|注册))? | 友情链接.{0,100} | 主办(?:单位)?[:：].{0,100}
+    | (?:点击|查看|展开|阅读)(?:更多|全文|加载更多).{0,10} | (?:我要|发表|查看|全部|网友)评论.{0,20} | 广告
+    | (?:本网站?|网站)(?:标识码|地图).{0,60} | 技术支持\s*[:：].{0,60}
+    )[\s\W]*$""",
+    re.IGNORECASE | re.VERBOSE | re.DOTALL,
+)
+#: Headings whose section of links (or whole list) is furniture.
+FURNITURE_HEADING = re.compile(
+    r"""^[\s\W\d.]*(?:
+      related(?:\s+(?:articles?|posts?|stories|news|links?|pages?|topics?|content|products?|items?|reading|searches))?
+    | (?:see|read)\s+also | read\s+(?:more|next) | more\s+(?:from|on|news|stories|articles|in)\b.{0,40}
+    | you\s+(?:may|might)\s+(?:also\s+)?(?:like|be\s+interested).{0,30} | recommended(?:\s+(?:for\s+you|reading|articles?|stories))?
+    | (?:most\s+)?(?:popular|read|viewed|recent|latest)\s*(?:articles?|posts?|news|stories)? | trending(?:\s+now)? | what\s+links\s+here
+    | external\s+links? | references? | (?:foot)?notes(?:\s+and\s+references)? | citations | bibliography | further\s+reading
+    | (?:cited\s+)?sources | comments? | \d+\s+comments? | leave\s+a\s+(?:reply|comment) | share(?:\s+this)? | tags | categories
+    | navigation(?:\s+menu)? | contents | table\s+of\s+contents | in\s+other\s+(?:languages|projects) | quick\s+links
+    | newsletter | subscribe.{0,40} | advertisement
+    | 相关(?:推荐|阅读|文章|新闻|链接|词条|资讯|内容|产品|搜索|专题|信息|附件)? | (?:热门|热点|最新|精彩|为您|猜你|延伸|更多|编辑)(?:推荐|阅读|文章|新闻|资讯|喜欢|内容)
+    | 猜你喜欢 | 友情链接 | 外部(?:链接|连结|連結) | 参考(?:资料|文献|来源) | 參考(?:資料|文獻|來源) | 注释|註釋|脚注|参见|參見|参看|延伸阅读|延伸閱讀
+    | (?:网友|最新|全部|热门)?评论(?:\s*[（(]?\d*[)）]?)? | 词条标签 | 目录|目錄 | 导航(?:菜单)? | 排行榜? | (?:点击|阅读)排行 | 分享(?:到)?
+    )[\s\W]*$""",
+    re.IGNORECASE | re.VERBOSE,
+)
+#: Of them, those whose section goes whatever plain text it holds (short, and without facts).
+APPEAL_HEADING = re.compile(
+    r"^[\s\W\d.]*(?:newsletter|subscribe|sign\s+up|follow\s+us|share(?:\s+this)?|advertisement|tags"
+    r"|(?:\d+\s+)?comments?(?:\s*\(\d+\))?|leave\s+a\s+(?:reply|comment)|分享(?:到)?|(?:网友|最新|全部|热门)?评论)\b.{0,40}$",
+    re.IGNORECASE,
+)
+#: Lines that lead to other pages: a label, then links.
+LINK_LEAD = re.compile(
+    r"^[\s\W]*(?:(?:read|see|watch)\s+(?:also|more|next)|related|more\s+(?:on|from)|tags?|filed\s+under|categor(?:y|ies)|topics?"
+    r"|keywords|相关(?:链接|阅读|新闻|文章)|延伸阅读|标签|关键词|上一篇|下一篇|推荐阅读)\s*[:：]",
+    re.IGNORECASE,
+)
+NOTES_HEADING = re.compile(
+    r"^[\s\W\d.]*(?:references?|(?:foot)?notes(?:\s+and\s+references)?|citations|参考(?:资料|文献|来源)|參考(?:資料|文獻)|注释|註釋|脚注)[\s\W]*$",
+    re.IGNORECASE,
+)
+SCRIPT_NOTICE = re.compile(
+    r"(?:enable|requires?|need|turn\s+on|without)\s+.{0,30}javascript|javascript\s+.{0,40}(?:disabled|required|enable)"
+    r"|(?:启用|开启|打开|支持|允许)\s*javascript|javascript.{0,20}(?:启用|开启|禁用|不支持)",
+    re.IGNORECASE,
+)
+
+CAS = re.compile(r"(?<![\d-])\d{2,7}[-‐‑–]\d{2}[-‐‑–]\d(?![\d-])")
+QUANTITY = re.compile(
+    r"\d\s*(?:°\s*[CF]|℃|℉|[mkc]?g\b|mg/|[mμµ]?[lL]\b|ppm|ppb|%|k?Pa\b|mmHg|bar\b|psi\b|g/|K\b|kJ|mol|mm\b|cm\b|m3|m³|吨|毫克|千克|公斤|升)"
+)
+IDENTIFIER = re.compile(
+    r"\b(?:UN|NA)[\s-]?\d{4}\b|\b[HP]\d{3}[A-Za-z]*\b|\bGHS0\d\b|\bInChI=|\bE[CU]\s?\d{3}-\d{3}-\d\b",
+    re.ASCII,
+)
+
+
+def has_facts(text: str) -> bool:
+    """Whether a text carries an identifier or a quantity: never furniture on a word's evidence alone."""
+    return bool(CAS.search(text) or QUANTITY.search(text) or IDENTIFIER.search(text))
+
+
+def words(given: str) -> list[str]:
+    """Whole words of class names or an id, lower case, in order."""
+    return [word.lower() for word in _WORD.findall(given)]
+
+
+def is_furniture(given: list[str]) -> bool:
+    """Whether class words (of ``words``) name page furniture."""
+    if any(name in FURNITURE for name in given):
+        return True
+    return any(f"{one}-{two}" in PAIRS for one, two in pairwise(given))

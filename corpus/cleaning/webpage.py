@@ -1,0 +1,270 @@
+"""An HTML page through the three cleanings, with guards and features."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection
+from typing import Any
+
+from lxml import etree
+
+from corpus.cleaning import vocabulary as words
+from corpus.cleaning.attributes import clean_attributes
+from corpus.cleaning.container import page_heading, title_of
+from corpus.cleaning.functional import clean_functions
+from corpus.cleaning.markdown import Rendered, assemble, render
+from corpus.cleaning.measure import HEADINGS, Measures, size, visible_text
+from corpus.cleaning.page import CleanedPage, Features, Verdict, language_of
+from corpus.cleaning.parsing import LIMITS, MARK, Limits, Paths, drop, parse_html, strip_marks
+from corpus.cleaning.pruning import empty_elements
+from corpus.cleaning.structural import Structural, clean_structure
+from corpus.cleaning.tags import Element, all_text
+from corpus.cleaning.template import Template
+
+_TOO_LITTLE = 0.25  # of the page's prose: try again gently
+_MIN_TEXT = 60  # characters (Han twice) below which there is no main content
+_KEPT_LOW, _KEPT_HIGH = 0.05, 0.95
+_MUCH = 2000
+_GENERATOR = "hchem clean"
+_MARKS = re.compile(r"(?<=\S)\s*(?:¶|🔗|#|\[edit\]|\[编辑\]|【编辑】)$", re.IGNORECASE)
+
+
+def clean_html(
+    text: str,
+    *,
+    template: Template | None = None,
+    kept_classes: Collection[str] = (),
+    limits: Limits = LIMITS,
+) -> CleanedPage:
+    """Clean a decoded page. Raises TerminalError for what cannot be parsed within the limits."""
+    root = parse_html(text, limits)
+    paths = Paths(root)
+    raw = _Raw(root, text)
+    structural = clean_structure(root, template, title=raw.title)
+    if (
+        structural.prose_after < _TOO_LITTLE * structural.prose_before
+        and raw.features["raw_text_chars"] > 400
+    ):
+        second = parse_html(text, limits)
+        gentle = clean_structure(second, template, title=raw.title, gentle=True)
+        if gentle.prose_after > structural.prose_after + 0.5 * structural.prose_before:
+            root, structural = second, gentle
+            structural.removed["gentle_second_try"] += 1
+    functional = clean_functions(root)
+    attributes = clean_attributes(root, kept_classes)
+    body = root.find("body")
+    for element in empty_elements(body if body is not None else root):  # what held nothing but function
+        drop(element)
+        structural.removed["empty"] += 1
+    return _result(root, paths, raw, structural, functional, attributes)
+
+
+def _result(
+    root: Element,
+    paths: Paths,
+    raw: _Raw,
+    structural: Structural,
+    functional: Counter[str],
+    attributes: Counter[str],
+) -> CleanedPage:
+    body = root.find("body")
+    main = body[0] if body is not None and len(body) else etree.Element("main")
+    rendered = assemble(render(main))
+    for block, source in zip(rendered.blocks, rendered.sources, strict=True):
+        block["path"] = paths.of(source)
+    page = CleanedPage(kind="page", text=rendered.markdown, plain=rendered.plain, blocks=rendered.blocks)
+    shown = page_heading(main, Measures(main), raw.title)
+    page.title = raw.best_title(visible_text(shown) if shown is not None else structural.heading, rendered)
+    page.language = language_of(rendered.plain or page.title, raw.language)
+    page.features = raw.with_kept(main, rendered)
+    lost_headings = raw.lost_table_headings(main)
+    strip_marks(root)
+    page.html = _serialise(main, page.title, raw)
+    page.removed = {
+        name: dict(sorted(counts.items()))
+        for name, counts in (
+            ("structural", structural.removed),
+            ("functional", functional),
+            ("attribute", attributes),
+        )
+    }
+    page.verdict, page.reasons = _verdict(page, raw, lost_headings)
+    return page
+
+
+def _verdict(page: CleanedPage, raw: _Raw, lost_headings: bool) -> tuple[Verdict, tuple[str, ...]]:
+    features = page.features
+    kept = size(page.plain)
+    factual = words.has_facts(page.plain)
+    if kept < _MIN_TEXT and not (factual and features.n_table_cells):
+        if raw.wants_script():
+            return "needs_browser", ("little text and a page made by script",)
+        return "no_main_content", (f"{kept} characters of content",)
+    if features.kept_link_density > 0.8 and not features.n_table_cells:
+        return "no_main_content", ("nothing but links",)
+    reasons = []
+    share = features.kept_text_chars / max(1, features.raw_text_chars)
+    if features.raw_text_chars >= _MUCH and share < _KEPT_LOW:
+        reasons.append("kept_under_5_percent")
+    if features.raw_text_chars >= _MUCH and share > _KEPT_HIGH and features.link_density > 0.4:
+        reasons.append("kept_over_95_percent")
+    if raw.cas - set(words.CAS.findall(page.plain)):
+        reasons.append("cas_lost")
+    if lost_headings:
+        reasons.append("table_headings_lost")
+    return ("review", tuple(reasons)) if reasons else ("ok", ())
+
+
+def _serialise(main: Element, title: str, raw: _Raw) -> str:
+    language = (
+        f' lang="{raw.language}"'
+        if re.fullmatch(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*", raw.language)
+        else ""
+    )
+    head = etree.Element("title")
+    head.text = title
+    canonical = ""
+    if raw.canonical:
+        link = etree.Element("link")
+        link.set("rel", "canonical")
+        link.set("href", raw.canonical)
+        canonical = etree.tostring(link, encoding="unicode", method="html") + "\n"
+    title_html = etree.tostring(head, encoding="unicode", method="html")
+    main.tail = None
+    content = etree.tostring(main, encoding="unicode", method="html")
+    return (
+        f'<!DOCTYPE html>\n<html{language}>\n<head>\n<meta charset="utf-8">\n<meta name="generator" content="{_GENERATOR}">\n{title_html}\n{canonical}'
+        f"</head>\n<body>{content}</body>\n</html>\n"
+    )
+
+
+class _Raw:
+    """What is remembered of the raw page: titles, declarations, counts, CAS numbers, table headings."""
+
+    def __init__(self, root: Element, source: str) -> None:
+        body = root.find("body")
+        measures = Measures(root)
+        self.title = _squash(root.findtext(".//title") or "")
+        self.cleaned = _meta(root, "generator") == _GENERATOR  # its title is the one we chose
+        self.social_title = (
+            _meta(root, "og:title") or _meta(root, "citation_title") or _meta(root, "dc.title")
+        )
+        self.language = (
+            root.get("lang") or root.get("{http://www.w3.org/XML/1998/namespace}lang") or ""
+        ).strip()
+        self.canonical = next(
+            (
+                (link.get("href") or "").strip()
+                for link in root.iter("link")
+                if "canonical" in (link.get("rel") or "").lower().split()
+            ),
+            "",
+        )
+        plain = visible_text(body) if body is not None else ""
+        self.cas = _plain_cas(body, measures, plain)
+        self.headings = self._table_headings(body) if body is not None else {}
+        self.heading = ""
+        if body is not None:
+            found = page_heading(body, measures, self.title)
+            self.heading = visible_text(found) if found is not None else ""
+        script = sum(len(node.text or "") for node in root.iter("script"))
+        self.notice = any(
+            words.SCRIPT_NOTICE.search(all_text(node)[:2000]) for node in root.iter("noscript")
+        ) or bool(len(plain) < 600 and words.SCRIPT_NOTICE.search(plain))
+        self.script_root = any(
+            (element.get("id") or "") in {"root", "app", "__next", "__nuxt", "main-app", "q-app", "ember-app"}
+            and not measures.text(element)
+            for element in root.iter("div", "main", "section")
+        )
+        self.scripts = sum(1 for _ in root.iter("script"))
+        self.features: dict[str, Any] = {
+            "link_density": round(measures.density(body), 4) if body is not None else 0.0,
+            "raw_text_chars": measures.text(body) if body is not None else 0,
+            "n_links": measures.links(body) if body is not None else 0,
+            "n_forms": sum(1 for _ in root.iter("form")),
+            "n_password_fields": sum((i.get("type") or "").lower() == "password" for i in root.iter("input")),
+            "script_share": round(script / max(1, len(source)), 4),
+            "has_noscript_notice": self.notice,
+        }
+
+    @staticmethod
+    def _table_headings(body: Element) -> dict[str, tuple[str, int]]:
+        """Table number → (its mark, count of header cells with text)."""
+        found = {}
+        for table in body.iter("table"):
+            count = sum(1 for cell in table.iter("th") if size(all_text(cell)))
+            if count:
+                mark = str(table.get(MARK))
+                found[mark] = (mark, count)
+        return found
+
+    def lost_table_headings(self, main: Element) -> bool:
+        """Whether a table that was kept has lost all its header cells."""
+        for table in main.iter("table"):
+            _, before = self.headings.get(str(table.get(MARK)), ("", 0))
+            if before and not any(size(all_text(cell)) for cell in table.iter("th")):
+                return True
+        return False
+
+    def wants_script(self) -> bool:
+        """Evidence that the content is made in the browser."""
+        share = float(self.features["script_share"])
+        return bool(self.notice or self.script_root or (self.scripts and share > 0.5))
+
+    def best_title(self, heading: str, rendered: Rendered) -> str:
+        """The page's heading, else the title of its head without the site's name, else its first heading."""
+        if self.title and self.cleaned:
+            return self.title
+        if heading or self.heading:
+            return _MARKS.sub("", _squash(heading or self.heading))
+        if self.social_title:
+            return self.social_title
+        first = next((b for b in rendered.blocks if b["kind"] == "heading"), None)
+        named = rendered.markdown[first["start"] : first["end"]].lstrip("# ") if first else ""
+        title = title_of(self.title, rendered.plain)
+        if not title or (named and title.casefold() not in rendered.plain.casefold()):
+            return named or title  # a title that the text never mentions is the site's name
+        return title
+
+    def with_kept(self, main: Element, rendered: Rendered) -> Features:
+        """Features of the raw page and of what was kept."""
+        measures = Measures(main)
+        kinds = Counter(block["kind"] for block in rendered.blocks)
+        return Features(
+            **self.features,
+            kept_link_density=round(measures.density(main), 4),
+            kept_text_chars=measures.text(main),
+            kept_links=measures.links(main),
+            n_headings=sum(1 for _ in main.iter(*HEADINGS)),
+            n_tables=sum(1 for _ in main.iter("table")),
+            n_table_cells=sum(1 for _ in main.iter("td", "th")),
+            n_list_items=kinds["item"],
+            n_paragraphs=kinds["paragraph"],
+            n_images=sum(1 for _ in main.iter("img")),
+        )
+
+
+def _plain_cas(body: Element | None, measures: Measures, plain: str) -> set[str]:
+    """CAS numbers that stand outside links (lists of links to other substances are navigation)."""
+    if body is None or not words.CAS.search(plain):
+        return set()
+    linked = Counter(
+        number
+        for link in body.iter("a")
+        if measures.text(link)
+        for number in words.CAS.findall(visible_text(link))
+    )
+    total = Counter(words.CAS.findall(plain))
+    return {number for number, count in total.items() if count > linked[number]}
+
+
+def _meta(root: Element, name: str) -> str:
+    for element in root.iter("meta"):
+        if (element.get("property") or element.get("name") or "").lower() == name:
+            return _squash(element.get("content") or "")
+    return ""
+
+
+def _squash(text: str) -> str:
+    return " ".join(text.split())

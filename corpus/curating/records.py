@@ -1,0 +1,115 @@
+"""What the steps of the curate stage share: document records, their states, model errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+from sqlalchemy import delete, update
+from sqlalchemy.orm import Session
+
+from corpus.catalogue.tables import Document, Failure, LedgerRow, now
+from corpus.errors import PlatformError, TerminalError, TransientError
+from corpus.ids import digest
+from corpus.stages import Outcome, StageContext
+from models import Models
+from models.errors import ModelError
+from models.skills import Answer, Skill
+
+In = TypeVar("In")
+Out = TypeVar("Out", bound=BaseModel)
+
+PROFILE = "curate.profile"
+TEMPLATES = "curate.templates"
+CLEAN = "curate.clean"
+SCORE = "curate.score"
+REFINE = "curate.refine"
+DEDUPLICATE = "curate.deduplicate"
+WHOLE = "corpus"  # the one item of a barrier step
+_MANY = 400  # ids per statement, below every database's limit of parameters
+
+
+def portions(ids: Sequence[str]) -> Iterable[list[str]]:
+    """Ids in portions that fit into one statement."""
+    for start in range(0, len(ids), _MANY):
+        yield list(ids[start : start + _MANY])
+
+
+def reopen(session: Session, steps: Iterable[str], document_id: str) -> None:
+    """Forget what later steps made of a document, so that they do it again whatever they did before.
+
+    A text that changes and changes back has its old fingerprint again, while its
+    results are gone. The grouping of all documents is forgotten with it.
+    """
+    for step in steps:
+        item = WHOLE if step == DEDUPLICATE else document_id
+        session.execute(delete(LedgerRow).where(LedgerRow.step == step, LedgerRow.item_id == item))
+
+
+def clear_refinement(row: Document) -> None:
+    """Take the refined text and all that hangs on it off a document."""
+    row.text, row.version_id = "", ""
+    row.blocks, row.sections, row.refinement = [], [], {}
+    row.flags = [flag for flag in row.flags if flag != "unrefined"]
+    row.duplicate_of, row.group = None, {}
+
+
+def clear_refinements(session: Session, document_ids: Sequence[str]) -> None:
+    """``clear_refinement`` for documents that left the step."""
+    for ids in portions(document_ids):
+        session.execute(
+            update(Document)
+            .where(Document.document_id.in_(ids))
+            .values(
+                text="", version_id="", blocks=[], sections=[], refinement={}, duplicate_of=None, group={}
+            )
+        )
+
+
+def failed(step: str, document_id: str, error: PlatformError, ctx: StageContext) -> Outcome:
+    """A terminal failure of a document: recorded on the document, in the ledger and in the failures."""
+    message = str(error)[:4000]
+
+    def write(session: Session) -> None:
+        session.execute(
+            update(Document)
+            .where(Document.document_id == document_id)
+            .values(state="failed", reason=error.reason[:64], detail=message)
+        )
+        record_failure(session, step, document_id, error.reason, message, ctx)
+
+    return Outcome(state="failed", reason=error.reason, detail=f"terminal: {message}", write=write)
+
+
+def record_failure(
+    session: Session, step: str, item_id: str, reason: str, message: str, ctx: StageContext
+) -> None:
+    """A row in the failures table for an item whose outcome the step writes itself."""
+    session.merge(
+        Failure(
+            failure_id=digest("failure", step, item_id, ctx.run_id, reason),
+            step=step,
+            item_id=item_id,
+            kind="terminal",
+            reason=reason[:64],
+            message=message,
+            run_id=ctx.run_id,
+            at=now(),
+        )
+    )
+
+
+def ask(models: Models, skill: Skill[In, Out], given: In) -> Answer[Out]:
+    """Run a skill; the model layer's errors become the platform's two families."""
+    try:
+        return models.run(skill, given)
+    except ModelError as error:
+        raise translated(error) from error
+
+
+def translated(error: ModelError) -> PlatformError:
+    """A model error as a platform error with the same reason."""
+    family: Any = TransientError if error.transient else TerminalError
+    result: PlatformError = family(str(error), reason=error.reason)
+    return result

@@ -1,0 +1,248 @@
+"""Steps from cleaned documents to the corpus: score, refine, deduplicate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from corpus.catalogue.tables import Document
+from corpus.curating.records import (
+    DEDUPLICATE,
+    REFINE,
+    SCORE,
+    WHOLE,
+    ask,
+    clear_refinements,
+    failed,
+    reopen,
+    translated,
+)
+from corpus.errors import TerminalError
+from corpus.ids import canonical_json, fingerprint, version_id
+from corpus.near_duplicates import Candidate, Decision, find_duplicates
+from corpus.quality import ScoreDocument, ScoreGiven, measure, parts_of, sample_windows
+from corpus.refinement import RefineWindow, refine_document
+from corpus.settings import CorpusSettings
+from corpus.stages import BaseStep, Item, Outcome, StageContext
+from models import Models
+from models.errors import ModelError
+
+LOW_SCORE = "low_score"
+
+
+def cleaned_documents(session: Session, ctx: StageContext) -> list[Any]:
+    """(id, cleaned hash, title, language, score, score parts) of documents that cleaning passed on."""
+    query = select(
+        Document.document_id,
+        Document.cleaned_hash,
+        Document.title,
+        Document.language,
+        Document.score,
+        Document.score_parts,
+    ).where(Document.cleaned_hash != "", Document.kind != "reference")
+    if ctx.sources:
+        query = query.where(Document.source.in_(ctx.sources))
+    return list(session.execute(query.order_by(Document.document_id)))
+
+
+@dataclass
+class ScoreStep(BaseStep):
+    """Per document: the quality score; above the threshold it goes on."""
+
+    name: str = SCORE
+    batch_size: int | None = 50
+    settings: CorpusSettings = field(default_factory=CorpusSettings)
+    models: Models = field(default_factory=Models.offline)
+    skill: ScoreDocument = field(default_factory=ScoreDocument)
+
+    def plan(self, ctx: StageContext) -> list[Item]:
+        """Cleaned documents, keyed on text, rubric, model, sampling and threshold."""
+        settings = self.settings.quality.model_dump() | {"counter": self.models.token_counter_name}
+        model = self.models.identity(self.skill)
+        with ctx.catalogue.reading() as session:
+            rows = cleaned_documents(session, ctx)
+        return [
+            Item(row.document_id, fingerprint(self.name, self.version, _score_inputs(row), settings, model))
+            for row in rows
+        ]
+
+    def process(self, ctx: StageContext, item: Item) -> Outcome:
+        """Score a sample of the document's text."""
+        with ctx.catalogue.reading() as session:
+            row = session.get_one(Document, item.id)
+        quality, count = self.settings.quality, self.models.count_tokens
+        link_share = float(row.score_parts.get("page", {}).get("link_share", 0.0))
+        features = measure(row.cleaned_text, title=row.title, count=count, link_share=link_share)
+        spans = sample_windows(row.cleaned_text, quality.sample_windows, quality.sample_tokens, count)
+        sample = tuple(row.cleaned_text[start:end] for start, end in spans)
+        try:
+            answer = ask(self.models, self.skill, ScoreGiven(row.title, row.language, sample, features))
+        except TerminalError as error:
+            return failed(self.name, item.id, error, ctx)
+        score = answer.value.score
+        parts = parts_of(answer.value, features, spans)
+        good = score > quality.threshold
+        reason = "" if good else _reason(features.page_type)
+
+        def write(db: Session) -> None:
+            document = db.get_one(Document, item.id)
+            document.score, document.score_source = score, answer.source
+            document.score_parts = {"page": document.score_parts.get("page", {}), **parts}
+            if not good or document.state not in ("kept", "duplicate"):
+                document.state = "kept" if good else "rejected"
+                document.reason, document.detail = reason, "" if good else answer.value.reason
+                reopen(db, (DEDUPLICATE,), item.id)
+
+        if good:
+            return Outcome(write=write, counts={"scored": 1})
+        return Outcome(state="rejected", reason=reason, detail=answer.value.reason, write=write)
+
+
+def _score_inputs(row: Any) -> list[str]:
+    page = row.score_parts.get("page", {})
+    return [row.cleaned_hash, row.title, row.language, canonical_json(page.get("link_share", 0.0))]
+
+
+def _reason(page_type: str) -> str:
+    return LOW_SCORE if page_type == "document" else f"{page_type}_page"
+
+
+@dataclass
+class RefineStep(BaseStep):
+    """Per kept document: refined text, version, block map, sections, the record of refinement."""
+
+    name: str = REFINE
+    batch_size: int | None = 20
+    settings: CorpusSettings = field(default_factory=CorpusSettings)
+    models: Models = field(default_factory=Models.offline)
+    skill: RefineWindow = field(default_factory=RefineWindow)
+
+    def plan(self, ctx: StageContext) -> list[Item]:
+        """Documents above the threshold, keyed on their cleaned text and blocks, model and windows."""
+        settings = self.settings.refinement.model_dump() | {"counter": self.models.token_counter_name}
+        model = self.models.identity(self.skill)
+        with ctx.catalogue.reading() as session:
+            rows = cleaned_documents(session, ctx)
+        return [
+            Item(row.document_id, fingerprint(self.name, self.version, _refine_inputs(row), settings, model))
+            for row in rows
+            if row.score is not None and row.score > self.settings.quality.threshold
+        ]
+
+    def process(self, ctx: StageContext, item: Item) -> Outcome:
+        """Refine a document window by window."""
+        with ctx.catalogue.reading() as session:
+            row = session.get_one(Document, item.id)
+        try:
+            refined = refine_document(
+                row.cleaned_text,
+                row.cleaned_blocks,
+                language=row.language,
+                title=row.title,
+                models=self.models,
+                settings=self.settings.refinement,
+            )
+        except ModelError as error:
+            fault = translated(error)
+            if fault.transient:
+                raise fault from error
+            return failed(self.name, item.id, fault, ctx)
+        version = version_id(item.id, refined.text)
+
+        def write(db: Session) -> None:
+            document = db.get_one(Document, item.id)
+            if document.version_id != version:
+                document.duplicate_of, document.group = None, {}
+                reopen(db, (DEDUPLICATE,), item.id)
+                document.state = "kept"
+            document.text, document.version_id = refined.text, version
+            document.blocks, document.sections = refined.blocks, refined.sections
+            document.refinement = refined.record
+            flags = set(document.flags) - {"unrefined"}
+            document.flags = sorted(flags | ({"unrefined"} if refined.unrefined else set()))
+
+        counts = {"refined": 1, "blocks_dropped": len(refined.record.get("dropped", []))}
+        return Outcome(write=write, counts=counts | {"unrefined": int(refined.unrefined)})
+
+    def retire(self, session: Session, item_ids: Sequence[str]) -> None:
+        """Documents that fell below the threshold lose their refined text."""
+        clear_refinements(session, item_ids)
+
+
+def _refine_inputs(row: Any) -> list[str]:
+    return [row.cleaned_hash, row.title, row.language, str(row.score_parts.get("page", {}).get("blocks", ""))]
+
+
+@dataclass
+class DeduplicateStep(BaseStep):
+    """Barrier: exact, near and contained duplicates; editions of one regulation stay and are linked."""
+
+    name: str = DEDUPLICATE
+    batch_size: int | None = None
+    settings: CorpusSettings = field(default_factory=CorpusSettings)
+
+    def plan(self, ctx: StageContext) -> list[Item]:
+        """One item for the whole corpus, keyed on all refined texts and scores."""
+        query = _refined(
+            select(
+                Document.document_id, Document.version_id, Document.score, Document.title, Document.language
+            ),
+            self.settings.quality.threshold,
+        )
+        with ctx.catalogue.reading() as session:
+            inputs = [str(part) for row in session.execute(query) for part in row]
+        if not inputs:
+            return []
+        settings = self.settings.duplicates.model_dump()
+        return [Item(WHOLE, fingerprint(self.name, self.version, inputs, settings))]
+
+    def process(self, ctx: StageContext, item: Item) -> Outcome:
+        """Compare all refined documents; only rows whose decision changed are written."""
+        query = _refined(
+            select(Document.document_id, Document.text, Document.title, Document.language, Document.score),
+            self.settings.quality.threshold,
+        )
+        with ctx.catalogue.reading() as session:
+            documents = [Candidate(*row) for row in session.execute(query)]
+        decisions = find_duplicates(documents, self.settings.duplicates)
+
+        def write(db: Session) -> None:
+            for document_id, decision in sorted(decisions.items()):
+                _decide(db, document_id, decision)
+
+        duplicates = sum(bool(decision.duplicate_of) for decision in decisions.values())
+        editions = sum("editions" in decision.group for decision in decisions.values())
+        return Outcome(write=write, counts={"duplicates": duplicates, "editions": editions})
+
+    def retire(self, session: Session, item_ids: Sequence[str]) -> None:
+        """No document is left: nothing to undo."""
+
+
+def _refined(query: Any, threshold: float) -> Any:
+    """Restrict a query to refined documents that are kept or duplicates, ordered by id."""
+    return query.where(
+        Document.version_id != "",
+        Document.cleaned_hash != "",
+        Document.kind != "reference",
+        Document.score > threshold,
+        Document.state.in_(("kept", "duplicate")),
+    ).order_by(Document.document_id)
+
+
+def _decide(session: Session, document_id: str, decision: Decision) -> None:
+    duplicate = bool(decision.duplicate_of)
+    session.execute(
+        update(Document)
+        .where(Document.document_id == document_id)
+        .values(
+            state="duplicate" if duplicate else "kept",
+            reason=str(decision.group.get("kind", "")) if duplicate else "",
+            detail="",
+            duplicate_of=decision.duplicate_of or None,
+            group=decision.group,
+        )
+    )

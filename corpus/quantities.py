@@ -1,0 +1,520 @@
+"""Quantities as pages write them: "≤-20 ℃（闭杯）", "1.5%~15%(V/V)", "12–13 °C (54–55 °F)".
+
+A quantity is an operator, a least and a greatest value, a unit, the same in SI
+units (by ``pint``) and the conditions it holds under. "无资料/not available" is
+an explicit ``NO_DATA``, which is neither zero nor absent. What can be read in
+two ways is not read at all: a wrong number is worse than none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
+from typing import Any, Final
+
+from corpus.units import UNIT_PATTERN, Unit, convert, parse_unit, same_dimension
+
+_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
+# One character for one character, so that offsets into the text stay valid.
+_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
+    ord(a): b
+    for a, b in zip("\u2212\u2011\u301c\u223c≦≧⩽⩾\u00b5˚º\u3000\u00a0\uff61", "--~~≤≥≤≥μ°°  .", strict=True)
+}
+
+
+class NoData:
+    """The source says that there is no value. Never equal to zero or to a missing statement."""
+
+    def __repr__(self) -> str:
+        return "NO_DATA"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+NO_DATA: Final = NoData()
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A value with its unit. ``start``/``end``: where it stands in the text it was read from.
+
+    A plain value has ``minimum == maximum``; "<" and "<=" have only a maximum,
+    ">" and ">=" only a minimum; "~" is an approximate plain value or range.
+    """
+
+    operator: str
+    minimum: float | None
+    maximum: float | None
+    unit: str
+    si_minimum: float | None = None
+    si_maximum: float | None = None
+    si_unit: str = ""
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    start: int = 0
+    end: int = 0
+
+    def as_value(self) -> dict[str, Any]:
+        """The form that assertions store."""
+        value: dict[str, Any] = {
+            "operator": self.operator,
+            "min": self.minimum,
+            "max": self.maximum,
+            "unit": self.unit,
+            "si": {"min": self.si_minimum, "max": self.si_maximum, "unit": self.si_unit},
+        }
+        if self.conditions:
+            value["conditions"] = dict(self.conditions)
+        return value
+
+
+def plain_width(text: str) -> str:
+    """Half-width digits, signs and brackets; same length, so offsets stay valid."""
+    return text.translate(_WIDTH)
+
+
+_NO_DATA = re.compile(
+    r"^\W*(?:暂?无(?:相关)?(?:可用|有效|可靠)?(?:的)?(?:数据|资料|信息)(?:资料|可用)?|无可用数据|没有(?:相关)?(?:数据|资料)|未(?:测定|确定|知|提供|获得)|不详"
+    r"|无意义|不适用|缺乏资料|资料缺乏|no (?:relevant )?(?:data|information)(?: is| are)?(?: available)?"
+    r"|(?:data )?not (?:available|applicable|determined|established|known|tested)|n\.?\s?/?\s?a\.?|n\.?d\.?|none (?:available|established)|unknown)"
+    r"\W*$",
+    re.IGNORECASE,
+)
+
+
+def is_no_data(text: str) -> bool:
+    """Whether the whole text says that no value is known or applicable.
+
+    "无资料", "不适用", "Not available", "N/A" and dashes; not "0", not the empty text.
+    """
+    shown = text.strip()
+    return bool(shown) and (bool(_NO_DATA.match(shown)) or bool(re.fullmatch(r"[-—–/\\\s]+", shown)))
+
+
+# --- numbers ----------------------------------------------------------------
+
+_EXPONENT = r"(?:\^\{?\s?[-+]?\d{1,2}\}?|<sup>\s?[-+−]?\d{1,2}\s?</sup>|[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2}|[-+]\d{1,2}(?!\d)|[1-9]\d?(?!\d))"
+_BODY = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,3}(?:[\u2009\u202f]\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+"
+_NUMBER = rf"(?:[-+]\s?|[–—](?=\d))?(?:{_BODY})(?:\(\d{{1,2}}\)(?=\s?[°℃A-Za-z]))?(?:\s?[×xX*✕·∙]\s?10{_EXPONENT}|[eE][-+]?\d{{1,2}})?"
+_POWER = r"(?:[-+]\s?)?10(?:\^\{?\s?[-+]?\d{1,2}\}?|<sup>\s?[-+−]?\d{1,2}\s?</sup>|[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2})"
+_NUM = rf"(?:{_POWER}|{_NUMBER})"
+_OPERATOR = (
+    r"≤|≥|<=|>=|<|>|[~≈]|约为?|大约|不(?:低于|小于|少于)|不(?:高于|超过|大于)|(?:大于|高于|超过)(?:或?等于)?|(?:小于|低于)(?:或?等于)?"
+    r"|(?:about|approx(?:imately|\.)?|circa|ca?\.|around|less than or equal to|greater than or equal to|less than|more than|greater than"
+    r"|at least|at most|up to|not more than|not less than|below|above|under|over)"
+)
+_RANGE = r"\s*(?:~|–|—|-|to|至|到)\s*"
+_QUANTITY = re.compile(
+    rf"(?P<op>{_OPERATOR})?\s?(?<![A-Za-z0-9.,])(?<!\d[-–—/])(?P<low>{_NUM})(?P<lost>(?<=10)-\d(?![\d.]))?"
+    rf"(?:\s?(?P<lowunit>(?>{UNIT_PATTERN}))?(?P<sep>{_RANGE})(?P<high>{_NUM})|\s?±\s?(?P<pm>{_BODY}))?"
+    rf"(?:\s?(?P<unit>{UNIT_PATTERN}))?(?P<after>\s?(?:以下|以上|左右|or (?:less|more|below|above)))?",
+    re.IGNORECASE,
+)
+_SYMBOLS = {"≦": "<=", "≤": "<=", "≥": ">=", "~": "~", "≈": "~", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
+_WORDS: tuple[tuple[str, str], ...] = (
+    (
+        r"不(?:低于|小于|少于)|.*(?:大于|高于|超过)或?等于|at least|not less than|greater than or equal.*",
+        ">=",
+    ),
+    (r"不(?:高于|超过|大于)|.*(?:小于|低于)或?等于|at most|up to|not more than|less than or equal.*", "<="),
+    (r"大于|高于|超过|more than|greater than|above|over", ">"),
+    (r"小于|低于|less than|below|under", "<"),
+)
+
+
+def _operator(text: str) -> str:
+    shown = " ".join(text.strip().lower().split())
+    if not shown:
+        return "="
+    if shown in _SYMBOLS:
+        return _SYMBOLS[shown]
+    return next((symbol for words, symbol in _WORDS if re.fullmatch(words, shown)), "~")
+
+
+def parse_number(text: str) -> float | None:
+    """A single number with sign, separators and power of ten; None where it is ambiguous.
+
+    "1.5×10-3" (superscript lost) is 0.0015; "1,234" is 1234; "0,789" is 0.789;
+    "1,5" and "2×100" are ambiguous.
+    """
+    shown = plain_width(text).strip().replace("–", "-").replace("—", "-")
+    shown = re.sub(r"</?sup>|[\s\u2009\u202f{}]", "", shown)
+    power = re.fullmatch(r"([-+]?)10(?:\^|(?=[⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹]))(.+)", shown)
+    if power:
+        exponent = _int(power[2])
+        return None if exponent is None else float(f"{power[1]}1e{exponent}")
+    match = re.fullmatch(r"([-+]?[\d.,]+)(?:\(\d+\))?(?:[×xX*✕·∙]10\^?(.+)|[eE]([-+]?\d+))?", shown)
+    if not match:
+        return None
+    if match[2] == "0":
+        return None  # "2×100" is no power of ten, and whether a factor of 100 is meant is unclear
+    mantissa = _mantissa(match[1])
+    exponent = _int(match[2] or match[3] or "0")
+    if mantissa is None or exponent is None:
+        return None
+    return float(f"{mantissa}e{exponent}")
+
+
+def _mantissa(text: str) -> str | None:
+    if "," not in text:
+        return text if re.fullmatch(r"[-+]?(?:\d+\.?\d*|\.\d+)", text) else None
+    if re.fullmatch(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?", text):
+        return text.replace(",", "")
+    return text.replace(",", ".") if re.fullmatch(r"[-+]?0,\d+", text) else None
+
+
+def _int(text: str) -> int | None:
+    shown = text.translate(_SUPERSCRIPTS)
+    return int(shown) if re.fullmatch(r"[-+]?\d{1,2}", shown) else None
+
+
+# --- quantities --------------------------------------------------------------
+
+
+def parse_quantities(
+    text: str, *, dimension: str = "", default_unit: str = "", bare: bool = False
+) -> list[Quantity]:
+    """All quantities of a text, each with the conditions around it.
+
+    ``dimension``: a unit of the wanted kind ("degC"); others are taken as
+    conditions (temperature, pressure, duration) or left out. ``default_unit``:
+    unit of numbers that carry none (from the label, "闪点(℃)"). ``bare``: numbers
+    without unit count (pH, relative density). A value repeated in another unit
+    in brackets is one quantity, in the unit that came first.
+    """
+    shown = plain_width(text)
+    found: list[Quantity] = []
+    for start, end in _segments(shown):
+        for quantity in _segment(shown, start, end, dimension, default_unit, bare):
+            if not any(_same_elsewhere(known, quantity) for known in found):
+                found.append(quantity)
+    return found
+
+
+def _same_elsewhere(known: Quantity, other: Quantity) -> bool:
+    """The value repeated in another unit ("−41.6 °C; −42.9 °F") and under the same conditions."""
+    if known.unit == other.unit or known.si_unit != other.si_unit or known.conditions != other.conditions:
+        return False
+    pairs = ((known.si_minimum, other.si_minimum), (known.si_maximum, other.si_maximum))
+    return all((a is None) == (b is None) and (a is None or b is None or _near(a, b)) for a, b in pairs)
+
+
+def _near(a: float, b: float) -> bool:
+    return abs(a - b) <= max(0.03 * max(abs(a), abs(b)), 1e-12)
+
+
+def parse_quantity(
+    text: str, *, dimension: str = "", default_unit: str = "", bare: bool = False
+) -> Quantity | NoData | None:
+    """The first quantity of a text, ``NO_DATA`` where it says so, None where nothing can be read."""
+    if is_no_data(text):
+        return NO_DATA
+    found = parse_quantities(text, dimension=dimension, default_unit=default_unit, bare=bare)
+    return found[0] if found else None
+
+
+def _segments(text: str) -> list[tuple[int, int]]:
+    """Parts that stand on their own: cut at semicolons, Chinese stops and line ends outside brackets."""
+    cuts = [0]
+    depth = 0
+    for index, char in enumerate(text):
+        if char in "([":
+            depth += 1
+        elif char in ")]":
+            depth = max(0, depth - 1)
+        elif depth == 0 and char in ";\n。|":
+            cuts.append(index + 1)
+    cuts.append(len(text) + 1)
+    return [
+        (a, min(b - 1, len(text))) for a, b in pairwise(cuts) if text[a : b - 1].strip()
+    ]
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """One match with its numbers; ``unit`` None where the text gives none."""
+
+    operator: str
+    low: float | None
+    high: float | None
+    unit: Unit | None
+    start: int
+    end: int
+    approximate: bool = False
+
+
+def _readings(text: str, start: int, end: int) -> list[_Reading]:
+    return [r for m in _QUANTITY.finditer(text, start, end) if (r := _reading(m)) is not None]
+
+
+def _reading(match: re.Match[str]) -> _Reading | None:
+    text = match.string
+    begin = match.start("op") if match["op"] else match.start("low")
+    end = match.end("unit") if match["unit"] else _number_end(match)
+    if match["after"]:
+        end = match.end("after")
+    if end < len(text) and text[end - 1] in "0123456789" and re.match(r"[\d.,]\d", text[end:]):
+        return None  # a longer number that the pattern did not understand
+    low = parse_number(match["low"])
+    if low is None:
+        return None
+    if match["lost"]:  # "10-3": no range falls from 10 to 3
+        low = float(f"1e{match['lost']}")
+    high: float | None = low
+    operator = _operator(match["op"] or "")
+    if match["pm"]:
+        spread = parse_number(match["pm"])
+        if spread is None:
+            return None
+        low, high = _tidy(low - spread), _tidy(low + spread)
+    elif match["high"]:
+        second = parse_number(match["high"])
+        ends = None if second is None else _range(low, second, match["sep"].strip())
+        if ends is None:
+            return None
+        low, high = ends
+    unit = parse_unit(match["unit"]) if match["unit"] else None
+    lower_unit = parse_unit(match["lowunit"]) if match["lowunit"] else None
+    if lower_unit and unit and lower_unit != unit:
+        return None
+    return _bounded(
+        operator, (match["after"] or "").strip().lower(), low, high, unit or lower_unit, begin, end
+    )
+
+
+def _number_end(match: re.Match[str]) -> int:
+    return max(match.end(name) for name in ("low", "lost", "high", "pm", "lowunit"))
+
+
+def _range(low: float, high: float, separator: str) -> tuple[float, float] | None:
+    """Ends in order. A hyphen before a negative end is its sign; falling positive ranges are unclear."""
+    if low <= high:
+        return low, high
+    if low <= 0 and high <= 0:
+        return high, low
+    return None
+
+
+def _bounded(
+    operator: str, after: str, low: float, high: float | None, unit: Unit | None, start: int, end: int
+) -> _Reading:
+    if after in {"以下", "or less", "or below"}:
+        operator = "<="
+    elif after in {"以上", "or more", "or above"}:
+        operator = ">="
+    elif after == "左右":
+        operator = "~"
+    single = low == high
+    if operator in {"<", "<="} and single:
+        return _Reading(operator, None, high, unit, start, end)
+    if operator in {">", ">="} and single:
+        return _Reading(operator, low, None, unit, start, end)
+    return _Reading(operator if operator == "~" else "=", low, high, unit, start, end)
+
+
+def _tidy(value: float) -> float:
+    return float(f"{value:.10g}")
+
+
+def _segment(
+    text: str, start: int, end: int, dimension: str, default_unit: str, bare: bool
+) -> list[Quantity]:
+    readings = _readings(text, start, end)
+    fallback = parse_unit(default_unit) if default_unit else None
+    wanted: list[tuple[_Reading, Unit | None]] = []
+    others: list[_Reading] = []
+    for reading in readings:
+        unit = reading.unit or fallback
+        if unit is None:
+            if bare and not dimension and _free(text, reading):
+                wanted.append((reading, None))
+        elif reading.unit is None and not _free(text, reading):
+            continue
+        elif dimension and not same_dimension(unit, dimension):
+            others.append(reading)
+        elif dimension or not bare:
+            wanted.append((reading, unit))
+        else:
+            others.append(reading)
+    return _assemble(text, start, end, wanted, others)
+
+
+def _free(text: str, reading: _Reading) -> bool:
+    """Whether a number without unit stands alone, not inside a word, a name or an equation."""
+    before = text[max(0, reading.start - 1) : reading.start]
+    after = text[reading.end : reading.end + 1]
+    return not re.match(r"[A-Za-z=_]", before) and not re.match(r"[A-Za-z=_]", after)
+
+
+def _assemble(
+    text: str,
+    start: int,
+    end: int,
+    wanted: list[tuple[_Reading, Unit | None]],
+    others: list[_Reading],
+) -> list[Quantity]:
+    kept: list[tuple[_Reading, Unit | None]] = []
+    for reading, unit in wanted:
+        bracketed = _depth(text, start, reading.start) > 0
+        if kept and _is_condition(text, reading):
+            others.append(reading)
+        elif (kept and bracketed and _repeats(kept[-1], reading, unit)) or (kept and not bracketed and _repeats(kept[-1], reading, unit) and unit != kept[-1][1]):
+            continue
+        elif bracketed and kept:
+            others.append(reading)
+        else:
+            kept.append((reading, unit))
+    return [
+        quantity
+        for index, (reading, unit) in enumerate(kept)
+        if (quantity := _quantity(text, reading, unit, *_scope(kept, index, start, end), others)) is not None
+    ]
+
+
+def _scope(kept: list[tuple[_Reading, Unit | None]], index: int, start: int, end: int) -> tuple[int, int]:
+    """Where the conditions of one of several quantities are looked for."""
+    left = kept[index - 1][0].end if index else start
+    right = kept[index + 1][0].start if index + 1 < len(kept) else end
+    return (left if index == 0 else kept[index][0].start), right
+
+
+def _is_condition(text: str, reading: _Reading) -> bool:
+    before = text[max(0, reading.start - 8) : reading.start]
+    after = text[reading.end : reading.end + 2]
+    return bool(re.search(r"(?:\bat|@|/|,\s*|在)\s*$", before)) or after[:1] in {"时", "下"}
+
+
+def _depth(text: str, start: int, position: int) -> int:
+    part = text[start:position]
+    return part.count("(") + part.count("[") - part.count(")") - part.count("]")
+
+
+def _repeats(first: tuple[_Reading, Unit | None], reading: _Reading, unit: Unit | None) -> bool:
+    """The same value in another unit: equal within the rounding of either."""
+    if unit is None or first[1] is None or not same_dimension(unit, first[1].pint):
+        return False
+    one, two = _si(first[0], first[1]), _si(reading, unit)
+    for a, b in zip(one[:2], two[:2], strict=True):
+        if (a is None) != (b is None):
+            return False
+        if a is not None and b is not None and not _near(a, b):
+            return False
+    return True
+
+
+def _si(reading: _Reading, unit: Unit) -> tuple[float | None, float | None, str]:
+    low = None if reading.low is None else convert(reading.low, unit)
+    high = None if reading.high is None else convert(reading.high, unit)
+    name = (low or high or (0.0, ""))[1]
+    return (low[0] if low else None, high[0] if high else None, name)
+
+
+def _quantity(
+    text: str, reading: _Reading, unit: Unit | None, left: int, right: int, others: list[_Reading]
+) -> Quantity | None:
+    si: tuple[float | None, float | None, str] = (reading.low, reading.high, "")
+    if unit is not None:
+        si = _si(reading, unit)
+        if si[0] is None and si[1] is None:
+            return None
+    around = [o for o in others if left <= o.start < right]
+    conditions = _conditions(text, left, right, reading, around)
+    label = unit.label if unit else ""
+    return Quantity(
+        reading.operator, reading.low, reading.high, label, *si, conditions, reading.start, reading.end
+    )
+
+
+# --- conditions ---------------------------------------------------------------
+
+_FIXED: tuple[tuple[str, str, str], ...] = (
+    ("method", "closed cup", r"闭口?杯|闭口|closed[- ]cup|\bc\.?c\.?(?![a-z])|tag closed|pensky"),
+    ("method", "open cup", r"开口?杯|开口|open[- ]cup|\bo\.?c\.?(?![a-z])|cleveland"),
+    ("basis", "volume", r"\(?\bv\s?/\s?v\b\)?|体积(?:分数|比|百分比)?|vol\.?\s?%|%\s?vol|by volume"),
+    ("basis", "mass", r"\bw\s?/\s?w\b|\bm\s?/\s?m\b|wt\.?\s?%|%\s?wt|质量分数|by (?:weight|mass)"),
+    ("form", "anhydrous", r"无水|anhydrous"),
+    ("note", "decomposes", r"分解|decompos"),
+    ("note", "sublimes", r"升华|sublim"),
+    ("species", "rat", r"大鼠|\brats?\b"),
+    ("species", "mouse", r"小鼠|\bmouse\b|\bmice\b"),
+    ("species", "rabbit", r"兔|\brabbits?\b"),
+    ("species", "guinea pig", r"豚鼠|guinea[- ]pigs?"),
+    ("species", "dog", r"狗|犬|\bdogs?\b"),
+    ("species", "human", r"\bhumans?\b|\bman\b|成人|人吸入|人经口"),
+    ("species", "cat", r"(?<!催)猫|\bcats?\b"),
+    ("species", "fish", r"鱼|\bfish\b"),
+    ("route", "oral", r"经口|口服|\boral(?:ly)?\b"),
+    ("route", "dermal", r"经皮|皮肤|\bdermal(?:ly)?\b|\bskin\b"),
+    ("route", "inhalation", r"吸入|\binhalation\b|\binhaled\b"),
+    ("route", "intraperitoneal", r"腹腔|intraperitoneal|\bi\.?p\.?\b"),
+    ("route", "intravenous", r"静脉|intravenous|\bi\.?v\.?\b"),
+)
+_COMPILED = tuple((name, value, re.compile(words, re.IGNORECASE)) for name, value, words in _FIXED)
+_DURATION = re.compile(
+    r"(\d+(?:\.\d+)?)\s?(h(?:ours?|rs?)?|小时|min(?:utes?)?|分钟|d(?:ays?)?|天)(?![A-Za-z])", re.I
+)
+_DURATION_UNIT = {"h": "h", "小": "h", "m": "min", "分": "min", "d": "d", "天": "d"}
+
+
+def _conditions(
+    text: str, left: int, right: int, reading: _Reading, others: list[_Reading]
+) -> dict[str, str]:
+    context = text[left : reading.start] + " " + text[reading.end : right] + " "
+    # what belongs to the unit itself ("vol%") is a basis too
+    context += text[reading.start : reading.end]
+    found: dict[str, str] = {}
+    for name, value, words in _COMPILED:
+        if name not in found and words.search(context):
+            found[name] = value
+    duration = _DURATION.search(text[left : reading.start] + " " + text[reading.end : right])
+    if duration:
+        found["duration"] = f"{duration[1]} {_DURATION_UNIT[duration[2][0].lower()]}"
+    for other in others:
+        kind = _condition_kind(other)
+        if kind and kind not in found:
+            found[kind] = text[other.start : other.end].strip()
+    return found
+
+
+def _condition_kind(reading: _Reading) -> str:
+    if reading.unit is None:
+        return ""
+    for kind, unit in (("temperature", "kelvin"), ("pressure", "pascal")):
+        if same_dimension(reading.unit, unit):
+            return kind
+    shares = ("kg/m**3", "mol/L")
+    if reading.unit.pint == "percent" or any(same_dimension(reading.unit, unit) for unit in shares):
+        return "concentration"
+    return ""
+
+
+# --- concentrations in air ------------------------------------------------------
+
+_MOLAR_VOLUME = 24.45  # L/mol at 25 °C and 101.325 kPa, the convention of exposure limits
+
+
+def ppm_to_mg_m3(ppm: float, molar_mass: float) -> float:
+    """Concentration of a vapour in air at 25 °C and 101.325 kPa (molar mass in g/mol).
+
+    There is no conversion without a molar mass. Raises ValueError for one that is not positive.
+    """
+    if molar_mass <= 0:
+        raise ValueError(f"molar mass {molar_mass!r} must be positive")
+    return _tidy(ppm * molar_mass / _MOLAR_VOLUME)
+
+
+def mg_m3_to_ppm(mg_m3: float, molar_mass: float) -> float:
+    """Inverse of ``ppm_to_mg_m3``."""
+    if molar_mass <= 0:
+        raise ValueError(f"molar mass {molar_mass!r} must be positive")
+    return _tidy(mg_m3 * _MOLAR_VOLUME / molar_mass)
+
+
+@cache
+def numbers_in(text: str) -> tuple[str, ...]:
+    """The numbers of a text as written, width and sign normalised: what evidence checks compare."""
+    shown = plain_width(text).translate(_SUPERSCRIPTS).replace("–", "-").replace("—", "-")
+    return tuple(re.findall(r"\d+(?:[.,]\d+)*", shown))

@@ -1,0 +1,26 @@
+"""What can become of a URL: every URL of a crawl ends with a state and a reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+PageState = Literal["kept", "failed", "excluded", "gone"]
+
+
+@dataclass(frozen=True)
+class Fate:
+    """State, reason and detail of a URL. ``transient``: the next run tries it again."""
+
+    state: PageState
+    reason: str = ""
+    detail: str = ""
+    transient: bool = False
+
+
+def of_status(status: int) -> Fate:
+    """The fate of a URL that was answered with an error status."""
+    if status in (404, 410):
+        return Fate("gone", f"http_{status}")
+    transient = status >= 500 or status in (408, 425, 429)
+    return Fate("failed", f"http_{status}", transient=transient)

@@ -1,0 +1,47 @@
+"""How refusals and failures of the network become the fate of a URL."""
+
+from __future__ import annotations
+
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadCancelledError,
+    DownloadConnectionRefusedError,
+    DownloadTimeoutError,
+    IgnoreRequest,
+    ResponseDataLossError,
+)
+
+from crawlers.fates import Fate, PageState
+
+
+class Refused(IgnoreRequest):
+    """A request that is not made, or an answer that is not taken, with the reason."""
+
+    def __init__(self, reason: str, detail: str = "", *, transient: bool = False) -> None:
+        super().__init__(detail or reason)
+        self.reason = reason
+        self.detail = detail
+        self.transient = transient
+
+
+def of_error(error: BaseException) -> Fate:
+    """The fate of a URL whose request raised ``error``."""
+    if isinstance(error, Refused):
+        state: PageState = "failed" if error.transient else "excluded"
+        return Fate(state, error.reason, error.detail, error.transient)
+    text = str(error)[:500]
+    if isinstance(error, DownloadCancelledError) or (
+        isinstance(error, IgnoreRequest) and "DOWNLOAD_MAXSIZE" in text
+    ):
+        return Fate("excluded", "too_large", text)
+    if isinstance(error, DownloadTimeoutError):
+        return Fate("failed", "timeout", text, transient=True)
+    if isinstance(error, CannotResolveHostError):
+        return Fate("failed", "dns", text, transient=True)
+    if isinstance(error, DownloadConnectionRefusedError):
+        return Fate("failed", "connection", text, transient=True)
+    if isinstance(error, ResponseDataLossError):
+        return Fate("failed", "cut_short", text, transient=True)
+    if "certificate" in text.lower():
+        return Fate("failed", "certificate", text)
+    return Fate("failed", "connection", f"{type(error).__name__}: {text}", transient=True)

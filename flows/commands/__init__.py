@@ -1,0 +1,1 @@
+"""One module per command or noun group; each exposes a Typer named ``app``."""

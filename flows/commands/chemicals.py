@@ -1,0 +1,138 @@
+"""``hchem chemicals``: the name repository."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from sqlalchemy import func, or_, select
+from sqlalchemy.orm import Session
+
+from corpus.catalogue.tables import Chemical, ChemicalName
+from corpus.errors import SettingsError
+from flows.console import out
+from flows.runtime import open_runtime
+
+app = typer.Typer()
+
+
+@app.command("list")
+def list_chemicals(
+    search: Annotated[str, typer.Argument(help="Part of a name, or a CAS number; all where left out.")] = "",
+    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
+) -> None:
+    """List substances with their names. Example: hchem chemicals list 甲醇"""
+    from corpus.chemicals import normalise_name
+
+    table = Table()
+    for column in ("key", "English", "Chinese", "formula", "UN", "on lists"):
+        table.add_column(column)
+    query = select(Chemical).order_by(Chemical.key)
+    if search:
+        part = normalise_name(search)
+        named = select(ChemicalName.key).where(ChemicalName.normalised.contains(part, autoescape=True))
+        query = query.where(or_(Chemical.cas == search, Chemical.key.in_(named)))
+    with open_runtime() as runtime, runtime.catalogue.reading() as db:
+        total = db.scalar(select(func.count()).select_from(query.order_by(None).subquery())) or 0
+        for row in db.scalars(query.limit(limit)):
+            lists = ", ".join(entry["list"] for entry in row.hazards)
+            en, zh = _name(db, row.key, "en"), _name(db, row.key, "zh")
+            table.add_row(row.key, en, zh, row.formula or "", " ".join(row.un_numbers), lists)
+    out.print(table)
+    out.print(f"{min(limit, total)} of {total} substances")
+
+
+def _name(db: Session, key: str, language: str) -> str:
+    """The name shown: the main one, of the platform's own table first."""
+    from corpus.chemicals import ALIAS, TABLE
+
+    rows = db.scalars(
+        select(ChemicalName).where(ChemicalName.key == key, ChemicalName.language == language)
+    ).all()
+    ranked = sorted(rows, key=lambda r: (r.source != TABLE, r.source.endswith(ALIAS), r.kind, r.name_id))
+    return ranked[0].name if ranked else ""
+
+
+@app.command("add")
+def add(
+    name: Annotated[str, typer.Argument(help="Name of the substance.")],
+    cas: Annotated[str, typer.Option(help="CAS number; its check digit is verified.")] = "",
+    zh: Annotated[str, typer.Option(help="Chinese name.")] = "",
+    alias: Annotated[list[str] | None, typer.Option(help="Another name; may be repeated.")] = None,
+) -> None:
+    """Add one substance, or names to a known one. Example: hchem chemicals add methanol --cas 67-56-1 --zh 甲醇"""
+    from corpus.chemicals import add_chemical
+
+    with open_runtime() as runtime:
+        key, report = add_chemical(runtime.catalogue, name, cas=cas, name_zh=zh, aliases=alias or ())
+    what = "added" if report.added else "extended" if report.updated else "already known:"
+    out.print(f"{what} {key}")
+
+
+@app.command("import")
+def import_file(
+    path: Annotated[Path, typer.Argument(help="CSV or JSON list: name, cas, aliases, name_zh, formula, un.")],
+) -> None:
+    """Import a list; bad rows are reported by line, the rest loads. Example: hchem chemicals import list.csv"""
+    from corpus.chemicals import import_list
+
+    with open_runtime() as runtime:
+        report = import_list(runtime.catalogue, path)
+    for error in report.errors:
+        typer.echo(error, err=True)
+    out.print(
+        f"{report.added} added, {report.updated} extended, {report.unchanged} unchanged, {len(report.errors)} bad rows"
+    )
+    if report.errors and not report.total:
+        raise typer.Exit(1)
+
+
+@app.command("show")
+def show(
+    which: Annotated[str, typer.Argument(metavar="CHEMICAL", help="CAS number, key or exact name.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Show a substance with all names and hazard lists. Example: hchem chemicals show 67-56-1"""
+    from corpus.chemicals import find_chemicals
+
+    with open_runtime() as runtime, runtime.catalogue.reading() as db:
+        keys = find_chemicals(db, which)
+        if not keys:
+            raise SettingsError(f"no chemical is called {which!r}; see: hchem chemicals list {which}")
+        if len(keys) > 1:
+            raise SettingsError(f"{which!r} may be any of {', '.join(keys)}; give the CAS number")
+        shown = _shown(db, keys[0])
+    if as_json:
+        typer.echo(json.dumps(shown, ensure_ascii=False, indent=2))
+        return
+    for label, value in shown.items():
+        if isinstance(value, list):
+            out.print(f"{label}:")
+            for entry in value:
+                out.print("  " + " | ".join(str(v) for v in entry.values()), markup=False)
+        else:
+            out.print(f"{label}: {value}", markup=False)
+
+
+def _shown(db: Session, key: str) -> dict[str, object]:
+    row = db.get_one(Chemical, key)
+    names = db.scalars(
+        select(ChemicalName)
+        .where(ChemicalName.key == key)
+        .order_by(ChemicalName.language, ChemicalName.kind, ChemicalName.normalised)
+    )
+    return {
+        "key": row.key,
+        "cas": row.cas or "",
+        "formula": row.formula or "",
+        "inchikey": row.inchikey or "",
+        "un": " ".join(row.un_numbers),
+        "provenance": row.provenance,
+        "hazards": list(row.hazards),
+        "names": [
+            {"name": n.name, "language": n.language, "kind": n.kind, "source": n.source} for n in names
+        ],
+    }

@@ -1,0 +1,120 @@
+"""``hchem documents``: refined documents with scores and reasons."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from corpus.catalogue.tables import Document
+from corpus.errors import SettingsError
+from flows.console import out
+from flows.runtime import open_runtime
+
+app = typer.Typer()
+_STATES = ("kept", "rejected", "duplicate", "review", "failed")
+
+
+@app.command("list")
+def list_documents(
+    state: Annotated[str, typer.Option(help="kept, rejected, duplicate, review or failed.")] = "",
+    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
+) -> None:
+    """List documents with score, state and reason. Example: hchem documents list --state rejected"""
+    if state and state not in _STATES:
+        raise SettingsError(f"unknown state {state!r}; one of {', '.join(_STATES)}")
+    query = select(
+        Document.document_id, Document.title, Document.language, Document.score, Document.state,
+        Document.reason, Document.url,
+    )  # fmt: skip
+    if state:
+        query = query.where(Document.state == state)
+    table = Table()
+    for column in ("document", "title", "language", "score", "state", "url"):
+        table.add_column(column, overflow="fold")
+    with open_runtime() as runtime, runtime.catalogue.reading() as db:
+        total = db.scalar(select(func.count()).select_from(query.subquery())) or 0
+        for row in db.execute(query.order_by(Document.document_id).limit(limit)):
+            score = "" if row.score is None else f"{row.score:.1f}"
+            shown = f"{row.state} {row.reason}".strip()
+            table.add_row(row.document_id, row.title[:60], row.language, score, shown, row.url)
+    out.print(table)
+    out.print(f"{min(limit, total)} of {total} documents")
+
+
+@app.command("show")
+def show(
+    document: Annotated[
+        str, typer.Argument(metavar="ID", help="Document id (or its beginning), version id or URL.")
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    text: Annotated[bool, typer.Option("--text", help="Print the refined text only.")] = False,
+    cleaned: Annotated[bool, typer.Option("--cleaned", help="Print the cleaned text only.")] = False,
+) -> None:
+    """Show a document: score, reasons, sections, what was removed. Example: hchem documents show 0d5f --text"""
+    with open_runtime() as runtime, runtime.catalogue.reading() as db:
+        row = _found(db, document)
+        if text or cleaned:
+            typer.echo(row.text if text else row.cleaned_text)
+            return
+        shown = _shown(row)
+    if as_json:
+        typer.echo(json.dumps(shown, ensure_ascii=False, indent=2))
+        return
+    for label, value in shown.items():
+        plain = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        out.print(f"{label}: {plain}", markup=False, soft_wrap=True)
+
+
+def _found(db: Session, given: str) -> Document:
+    row = db.get(Document, given)
+    if row is not None:
+        return row
+    rows = db.scalars(
+        select(Document)
+        .where(
+            (Document.version_id == given)
+            | (Document.url == given)
+            | Document.document_id.startswith(given, autoescape=True)
+        )
+        .order_by(Document.document_id)
+        .limit(2)
+    ).all()
+    if not given or not rows:
+        raise SettingsError(f"no document has the id, version or URL {given!r}; see: hchem documents list")
+    if len(rows) > 1:
+        raise SettingsError(f"several documents begin with {given!r}; give more of the id")
+    return rows[0]
+
+
+def _shown(row: Document) -> dict[str, Any]:
+    parts = {name: value for name, value in row.score_parts.items() if name != "page"}
+    return {
+        "document": row.document_id,
+        "version": row.version_id,
+        "url": row.url,
+        "title": row.title,
+        "kind": row.kind,
+        "language": row.language,
+        "source": row.source,
+        "licence": row.licence,
+        "state": f"{row.state} {row.reason}".strip(),
+        "detail": row.detail,
+        "flags": row.flags,
+        "score": row.score,
+        "score by": row.score_source,
+        "score parts": parts,
+        "duplicate of": row.duplicate_of or "",
+        "group": row.group,
+        "characters": {"cleaned": len(row.cleaned_text), "refined": len(row.text)},
+        "removed": row.removed,
+        "refinement": row.refinement,
+        "sections": [
+            {"heading": s["heading"], "level": s["level"], "sds": s["sds"], "start": s["start"]}
+            for s in row.sections
+        ],
+    }

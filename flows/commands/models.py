@@ -1,0 +1,103 @@
+"""``hchem models show|check``: which model serves which skill, and does it answer."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from flows.console import out
+from flows.settings import load_settings
+from models.registry import Models
+from models.settings import SKILL_NAMES, ModelSettings
+
+app = typer.Typer()
+
+
+@app.command()
+def show(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """Show the model, endpoint and parameters of every skill, embedders and perplexity; keys are never shown.
+
+    Example: hchem models show
+    """
+    settings = load_settings().models
+    if as_json:
+        typer.echo(json.dumps(describe(settings), ensure_ascii=False, indent=2))
+        return
+    table = Table(title="Skills", title_justify="left")
+    for column in ("skill", "model", "endpoint", "parameters", "draws", "key", "price in/out"):
+        table.add_column(column, overflow="fold")
+    for row in describe(settings)["skills"]:
+        parameters = ", ".join(f"{name}={value}" for name, value in row["parameters"].items())
+        price = row["price"]
+        shown = f"{price['input']:g}/{price['output']:g}" if price else "–"
+        key = "set" if row["key"] else "–"
+        cells = (
+            row["skill"],
+            row["model"],
+            row["base_url"] or "–",
+            parameters or "–",
+            str(row["draws"]),
+            key,
+            shown,
+        )
+        table.add_row(*cells)
+    out.print(table)
+    for name, value in describe(settings)["others"].items():
+        out.print(f"{name}: {value}", markup=False)
+
+
+@app.command()
+def check() -> None:
+    """Ask every configured endpoint once. Exit code 2 when one does not answer.
+
+    Example: hchem models check
+    """
+    from models.check import check_endpoints
+
+    models = Models(load_settings().models)
+    try:
+        findings = check_endpoints(models)
+    finally:
+        models.close()
+    if not models.settings.configured():
+        out.print("skills: offline, answered by rules (set HCHEM_MODELS__MODEL to use a model)", markup=False)
+    for finding in findings:
+        out.print(
+            f"{'ok ' if finding.fine else 'bad'} {finding.name}: {finding.seen}", markup=False, soft_wrap=True
+        )
+    if not all(finding.fine for finding in findings):
+        raise typer.Exit(2)
+
+
+def describe(settings: ModelSettings) -> dict[str, Any]:
+    """The configuration without secrets: a row per skill, then embedders, perplexity, limits, budget."""
+    rows = []
+    for name in SKILL_NAMES:
+        resolved = settings.resolve(name)
+        rows.append(
+            {
+                "skill": name,
+                "model": resolved.model if resolved else "offline",
+                "base_url": resolved.base_url if resolved else None,
+                "parameters": resolved.parameters() if resolved else {},
+                "draws": resolved.draws if resolved else 1,
+                "key": bool(resolved and resolved.api_key),
+                "price": resolved.price.model_dump() if resolved and resolved.price else None,
+            }
+        )
+    others = {
+        "embeddings for cohesion": settings.embeddings.backend("cohesion"),
+        "embeddings for the index": settings.embeddings.backend("index"),
+        "perplexity": settings.perplexity.backend,
+        "tokens": settings.tokens,
+        "limits": _shown(settings.limits.model_dump()),
+        "budget": _shown(settings.budget.model_dump()),
+    }
+    return {"skills": rows, "others": others}
+
+
+def _shown(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in values.items() if value is not None) or "no limit"

@@ -1,0 +1,207 @@
+"""``hchem refresh``, ``hchem run STAGE`` and ``hchem serve``."""
+
+from __future__ import annotations
+
+import signal
+from enum import StrEnum
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any
+
+import typer
+from pydantic import ValidationError
+
+from corpus.errors import SettingsError
+from flows import execution, prefect_server
+from flows.console import ProgressDisplay, err, out, show_summary
+from flows.parameters import RefreshParameters, StageParameters
+from flows.runtime import Runtime, open_runtime
+from flows.settings import load_settings
+
+app = typer.Typer()
+
+
+class StageChoice(StrEnum):
+    """The stages, as the command line completes and checks them."""
+
+    acquire = "acquire"
+    curate = "curate"
+    graph = "graph"
+    questions = "questions"
+    chunks = "chunks"
+    evaluate = "evaluate"
+
+
+Sources = Annotated[list[str] | None, typer.Option("--source", help="Only this source (repeatable).")]
+Chemicals = Annotated[
+    list[str] | None, typer.Option("--chemical", help="Only this name or CAS (repeatable).")
+]
+OnlyFailed = Annotated[bool, typer.Option("--only-failed", help="Only what failed before.")]
+Force = Annotated[bool, typer.Option("--force", help="Redo everything, fingerprints or not.")]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, help="At most this many items per step.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done and what it would cost.")]
+Direct = Annotated[bool, typer.Option("--direct", help="Without Prefect: same stages, this process.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait for another run to end.")]
+Archive = Annotated[Path | None, typer.Option("--from-archive", help="Take pages from a WARC file.")]
+
+
+@app.command()
+def refresh(
+    from_stage: Annotated[
+        StageChoice, typer.Option("--from-stage", help="First stage.")
+    ] = StageChoice.acquire,
+    to_stage: Annotated[StageChoice, typer.Option("--to-stage", help="Last stage.")] = StageChoice.evaluate,
+    source: Sources = None,
+    chemical: Chemicals = None,
+    only_failed: OnlyFailed = False,
+    force: Force = False,
+    limit: Limit = None,
+    dry_run: DryRun = False,
+    direct: Direct = False,
+    wait: Wait = False,
+) -> None:
+    """Run the pipeline: acquire, curate, graph, questions, chunks, evaluate.
+
+    Only what changed is redone; an interrupted run goes on where it stopped.
+
+    Examples: hchem refresh | hchem refresh --direct --to-stage curate | hchem refresh --dry-run
+    """
+    parameters = _parameters(
+        RefreshParameters,
+        from_stage=from_stage.value,
+        to_stage=to_stage.value,
+        sources=source or [],
+        chemicals=chemical or [],
+        only_failed=only_failed,
+        force=force,
+        limit=limit,
+        wait=wait,
+    )
+    _start("refresh", parameters, dry_run=dry_run, direct=direct)
+
+
+@app.command()
+def run(
+    stage: Annotated[StageChoice, typer.Argument(help="The stage to run.")],
+    source: Sources = None,
+    chemical: Chemicals = None,
+    only_failed: OnlyFailed = False,
+    force: Force = False,
+    limit: Limit = None,
+    dry_run: DryRun = False,
+    direct: Direct = False,
+    wait: Wait = False,
+    from_archive: Archive = None,
+) -> None:
+    """Run one stage.
+
+    Examples: hchem run curate --only-failed | hchem run acquire --from-archive pages.warc.gz
+    """
+    parameters = _parameters(
+        RefreshParameters,
+        from_stage=stage.value,
+        to_stage=stage.value,
+        sources=source or [],
+        chemicals=chemical or [],
+        only_failed=only_failed,
+        force=force,
+        limit=limit,
+        wait=wait,
+        archive=str(from_archive) if from_archive else None,
+    )
+    if from_archive is not None:
+        _check_archive(stage, from_archive)
+    _start(stage.value, parameters, dry_run=dry_run, direct=direct)
+
+
+def _parameters(kind: type[RefreshParameters], **values: Any) -> RefreshParameters:
+    try:
+        return kind(**values)
+    except ValidationError as error:
+        raise SettingsError(error.errors()[0]["msg"].removeprefix("Value error, ")) from error
+
+
+def _check_archive(stage: StageChoice, path: Path) -> None:
+    if stage is not StageChoice.acquire:
+        raise SettingsError("--from-archive belongs to the stage acquire")
+    if not path.is_file():
+        raise SettingsError(f"archive {path} does not exist")
+
+
+def _start(flow_name: str, parameters: RefreshParameters, *, dry_run: bool, direct: bool) -> None:
+    signal.signal(signal.SIGTERM, _terminated)
+    if dry_run:
+        from flows.planning import show_plan
+
+        with open_runtime(archive=parameters.archive) as runtime:
+            show_plan(runtime, parameters)
+        return
+    if direct:
+        _run_direct(flow_name, parameters)
+    else:
+        _run_flow(flow_name, parameters)
+
+
+def _terminated(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _run_direct(flow_name: str, parameters: RefreshParameters) -> None:
+    from flows import report
+
+    with open_runtime(run_id=execution.new_run_id(), archive=parameters.archive) as runtime:
+        with (
+            ProgressDisplay() as display,
+            execution.session(runtime, flow_name, parameters, progress=display) as current,
+        ):
+            for stage in parameters.stages():
+                execution.run_stage(current, stage, execution.direct)
+        path = report.write(runtime, current.context.run_id, current.stages)
+        show_summary(runtime.catalogue, current.stages)
+    out.print(f"report: {path}", soft_wrap=True)
+
+
+def _run_flow(flow_name: str, parameters: RefreshParameters) -> None:
+    settings = load_settings()
+    with open_runtime(settings=settings) as runtime:
+        _refuse_when_busy(runtime, parameters)
+        server = prefect_server.ensure(runtime.data_dir, settings.prefect, tell=err.print)
+    from flows import pipeline
+
+    with ProgressDisplay() as display:
+        pipeline.watch(display)
+        if flow_name == "refresh":
+            result = pipeline.refresh(parameters)
+        else:
+            result = pipeline.STAGE_FLOWS[flow_name](parameters.common())
+    seen, submitted = pipeline.recorded_by_server()
+    with open_runtime(settings=settings) as runtime:
+        show_summary(runtime.catalogue, result["stages"])
+        path = runtime.data_dir / "reports" / "report.html"
+    out.print(f"Prefect: {server.ui_url}  ({seen} of {submitted} task runs recorded)", soft_wrap=True)
+    out.print(f"report: {path}", soft_wrap=True)
+
+
+def _refuse_when_busy(runtime: Runtime, parameters: StageParameters) -> None:
+    """Say at once, before a server is started, that another run is on."""
+    from corpus.catalogue import leases
+
+    if not parameters.wait:
+        holder = leases.holder_name()
+        leases.take(runtime.catalogue, "run", holder, 10)
+        leases.release(runtime.catalogue, "run", holder)
+
+
+@app.command()
+def serve() -> None:
+    """Serve the deployments: a weekly refresh and every stage for ad-hoc runs.
+
+    Stop with Ctrl-C; schedules stay active. Example: hchem serve
+    """
+    settings = load_settings()
+    with open_runtime(settings=settings) as runtime:
+        server = prefect_server.ensure(runtime.data_dir, settings.prefect, tell=err.print)
+    from flows import deployments
+
+    err.print(f"serving deployments; start one at {server.ui_url}/deployments (Ctrl-C stops)")
+    deployments.serve_all(settings.flows)

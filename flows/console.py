@@ -1,0 +1,107 @@
+"""What the terminal shows during and after a run."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from corpus.catalogue import Catalogue
+from flows import summary
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+_LINE_EVERY_S = 5.0
+
+
+class ProgressDisplay:
+    """One bar per step on a terminal; a line per step and every five seconds elsewhere."""
+
+    def __init__(self) -> None:
+        self._live = err.is_terminal
+        self._progress = Progress(
+            TextColumn("{task.description:<24}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=err,
+        )
+        self._tasks: dict[str, TaskID] = {}
+        self._began: dict[str, float] = {}
+        self._last: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> ProgressDisplay:
+        if self._live:
+            self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            self._progress.stop()
+
+    def __call__(self, step: str, done: int, total: int) -> None:
+        """Show that ``done`` of ``total`` items of a step are through."""
+        with self._lock:
+            if self._live:
+                if step not in self._tasks:
+                    self._tasks[step] = self._progress.add_task(step, total=total)
+                self._progress.update(self._tasks[step], completed=done, total=total)
+                return
+            moment = time.monotonic()
+            self._began.setdefault(step, moment)
+            if total == 0:
+                sys.stderr.write(f"{step:<24} nothing to do\n")
+            elif done >= total:
+                sys.stderr.write(f"{step:<24} {done}/{total}  {moment - self._began[step]:.1f} s\n")
+            elif moment - self._last.get(step, moment - _LINE_EVERY_S) >= _LINE_EVERY_S:
+                sys.stderr.write(f"{step:<24} {done}/{total}\n")
+                self._last[step] = moment
+            sys.stderr.flush()
+
+
+def show_summary(catalogue: Catalogue, stages: dict[str, Any]) -> None:
+    """Print the figures of the knowledge base and of this run."""
+    figures = summary.status(catalogue)
+    table = Table(title="Knowledge base", show_header=False, title_justify="left")
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for label, text in summary.lines(figures, stages):
+        table.add_row(label, text)
+    out.print(table)
+    show_evaluation(catalogue)
+    if stages and summary.unchanged(stages):
+        out.print("Nothing had changed since the last run; only the sources were asked again.")
+
+
+def show_evaluation(catalogue: Catalogue, table_name: str = "main") -> None:
+    """Print the evaluation table: one row per method, n and unit in the caption."""
+    metrics, rows = summary.evaluation_rows(catalogue, table_name)
+    if not rows:
+        return
+    table = Table(title="Evaluation by chunking method", title_justify="left")
+    table.add_column("method")
+    for metric in metrics:
+        table.add_column(metric, justify="right")
+    for row in rows:
+        cells = [_cell(row[metric]) for metric in metrics]
+        table.add_row(row["method"], *cells)
+    out.print(table)
+
+
+def _cell(figure: Any) -> str:
+    if figure is None or figure.value is None:
+        return "–"
+    interval = f" [{figure.low:.3f}, {figure.high:.3f}]" if figure.low is not None else ""
+    number = (
+        f"{figure.value:.3f}" if isinstance(figure.value, float) and figure.value % 1 else f"{figure.value:g}"
+    )
+    return f"{number}{interval}"

@@ -1,0 +1,272 @@
+"""Running stages: the part that knows nothing of Prefect.
+
+``Session`` is one run: its row in the catalogue, the lease on it, the context
+that steps receive. How a batch is executed is handed in, so that the direct
+form, tests and Prefect's tasks run the same stage functions.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+
+from corpus.catalogue import leases
+from corpus.catalogue.tables import Run, now
+from corpus.errors import CatalogueBusyError, PlatformError, TerminalError
+from corpus.stages import BatchReport, Item, StageContext, Step, batches, pending, run_batch
+from flows.parameters import StageName, StageParameters
+from flows.runtime import Runtime
+
+log = structlog.get_logger("hchem.run")
+
+BatchExecutor = Callable[["Session", Step, list[list[Item]]], Iterable[BatchReport]]
+Progress = Callable[[str, int, int], None]
+_WAIT_STEP_S = 2.0
+_FEW_ITEMS = 5  # below this a share of failures says nothing
+
+
+@dataclass
+class StepReport:
+    """One step of a run: how many items there were to do and what became of them."""
+
+    step: str
+    pending: int
+    batches: BatchReport
+    seconds: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for the run row."""
+        return {**self.batches.as_dict(), "pending": self.pending, "wall_seconds": round(self.seconds, 2)}
+
+
+@dataclass
+class Session:
+    """One run. ``tasks`` counts the batches handed to the executor (Prefect shows each)."""
+
+    runtime: Runtime
+    context: StageContext
+    flow: str
+    parameters: StageParameters
+    stop: threading.Event
+    stages: dict[str, dict[str, Any]] = field(default_factory=dict)
+    progress: Progress = lambda step, done, total: None
+    tasks: int = 0
+
+
+def _silent(_step: str, _done: int, _total: int) -> None:
+    return
+
+
+@contextmanager
+def session(
+    runtime: Runtime, flow: str, parameters: StageParameters, *, progress: Progress = _silent
+) -> Iterator[Session]:
+    """Hold the lease and the run row for a block; the row ends with how the block ended.
+
+    Raises CatalogueBusyError when another run holds the catalogue (unless asked
+    to wait for it).
+    """
+    with _lease(runtime, parameters.wait):
+        _close_abandoned(runtime)
+        stop = threading.Event()
+        progress = _growing(progress)
+        context = StageContext(
+            catalogue=runtime.catalogue,
+            run_id=runtime.run_id or new_run_id(),
+            force=parameters.force,
+            only_failed=parameters.only_failed,
+            limit=parameters.limit,
+            sources=tuple(parameters.sources),
+            chemicals=tuple(parameters.chemicals),
+            progress=progress,
+            cancelled=stop.is_set,
+        )
+        current = Session(runtime, context, flow, parameters, stop, progress=progress)
+        _begin(current)
+        try:
+            yield current
+        except BaseException as error:
+            stop.set()
+            state = "failed" if isinstance(error, Exception) else "cancelled"
+            _finish(current, state, f"{type(error).__name__}: {error}")
+            raise
+        _finish(current, "completed", "")
+
+
+def _growing(progress: Progress) -> Progress:
+    """Let a step that reports finer than its items (a crawl: pages, not sources) have the say."""
+    largest: dict[str, int] = {}
+
+    def report(step: str, done: int, total: int) -> None:
+        if total >= largest.get(step, 0):
+            largest[step] = total
+            progress(step, done, total)
+
+    return report
+
+
+def new_run_id() -> str:
+    """A run's name: the moment and a random part, so that runs sort by time."""
+    return f"{now():%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
+
+
+@contextmanager
+def _lease(runtime: Runtime, wait: bool) -> Iterator[None]:
+    seconds = runtime.settings.flows.lease_s
+    told = False
+    while True:
+        try:
+            with leases.held(runtime.catalogue, "run", seconds=seconds):
+                yield
+            return
+        except CatalogueBusyError as error:
+            if not wait:
+                raise
+            if not told:
+                log.warning("waiting", why=str(error))
+                told = True
+            time.sleep(_WAIT_STEP_S)
+
+
+def _close_abandoned(runtime: Runtime) -> None:
+    """Runs still marked running have no process any more, since we hold the lease."""
+    with runtime.catalogue.writing() as db:
+        for row in db.query(Run).filter(Run.state == "running"):
+            row.state, row.finished_at, row.message = "crashed", now(), "the process ended without a word"
+
+
+def _begin(current: Session) -> None:
+    shown = current.runtime.settings.model_dump(mode="json")
+    with current.runtime.catalogue.writing() as db:
+        db.add(
+            Run(
+                run_id=current.context.run_id,
+                flow=current.flow,
+                parameters=current.parameters.model_dump(mode="json"),
+                settings=shown,
+            )
+        )
+
+
+def _finish(current: Session, state: str, message: str) -> None:
+    with current.runtime.catalogue.writing() as db:
+        row = db.get(Run, current.context.run_id)
+        if row is not None:
+            row.state, row.message, row.finished_at = state, message[:2000], now()
+            row.stages = dict(current.stages)
+
+
+def run_stage(current: Session, name: StageName, execute: BatchExecutor) -> dict[str, Any]:
+    """Run the steps of a stage in order; returns {step: counts}.
+
+    Raises TerminalError when more than ``flows.max_failed_share`` of a step's
+    items failed.
+    """
+    began = time.monotonic()
+    reports: dict[str, Any] = {}
+    stage = current.runtime.stage(name)
+    for step in stage.steps:
+        report = _run_step(current, step, execute)
+        reports[step.name] = report.as_dict()
+        _save(current, name, reports, began)
+        _gate(current, report)
+    return reports
+
+
+def _save(current: Session, name: str, reports: dict[str, Any], began: float) -> None:
+    seconds = round(time.monotonic() - began, 2)
+    current.stages[name] = {"seconds": seconds, "steps": dict(reports)}
+    with current.runtime.catalogue.writing() as db:
+        row = db.get(Run, current.context.run_id)
+        if row is not None:
+            row.stages = dict(current.stages)
+
+
+def _run_step(current: Session, step: Step, execute: BatchExecutor) -> StepReport:
+    """Run a step; items that failed transiently get further passes."""
+    settings = current.runtime.settings.flows
+    began = time.monotonic()
+    items = pending(step, current.context)
+    total = _execute(current, step, items, execute)
+    for number in range(1, settings.passes):
+        if current.stop.is_set() or not total.states["failed"]:
+            break
+        again = _transient(current, step, {item.id for item in items})
+        if not again:
+            break
+        time.sleep(settings.retry_delay_s * number)
+        log.info("repeating", step=step.name, items=len(again))
+        repeated = _execute(current, step, again, execute)
+        total.states["failed"] -= len(again)
+        total.add(repeated)
+    return StepReport(step.name, len(items), total, time.monotonic() - began)
+
+
+def _transient(current: Session, step: Step, ids: set[str]) -> list[Item]:
+    from sqlalchemy import select
+
+    from corpus.catalogue.tables import LedgerRow
+
+    with current.runtime.catalogue.reading() as db:
+        rows = db.scalars(
+            select(LedgerRow).where(
+                LedgerRow.step == step.name,
+                LedgerRow.state == "failed",
+                LedgerRow.detail.startswith("transient"),
+                LedgerRow.run_id == current.context.run_id,
+            )
+        )
+        return sorted(
+            (Item(row.item_id, row.fingerprint) for row in rows if row.item_id in ids),
+            key=lambda item: item.id,
+        )
+
+
+def _execute(current: Session, step: Step, items: list[Item], execute: BatchExecutor) -> BatchReport:
+    total = BatchReport()
+    if not items:
+        current.progress(step.name, 0, 0)
+        return total
+    work = list(batches(step, items))
+    current.tasks += len(work)
+    done = 0
+    current.progress(step.name, 0, len(items))
+    for report in execute(current, step, work):
+        total.add(report)
+        done += sum(report.states.values())
+        current.progress(step.name, done, len(items))
+    if current.stop.is_set():
+        raise PlatformError("the run was cancelled", reason="cancelled")
+    return total
+
+
+def _gate(current: Session, report: StepReport) -> None:
+    limit = current.runtime.settings.flows.max_failed_share
+    failed = report.batches.states["failed"]
+    alone = report.pending < _FEW_ITEMS and failed == report.pending
+    if failed and (alone or (report.pending >= _FEW_ITEMS and failed / report.pending > limit)):
+        reasons = ", ".join(f"{reason} ×{n}" for reason, n in report.batches.reasons.most_common(3))
+        raise TerminalError(
+            f"{report.step}: {failed} of {report.pending} items failed ({reasons}); see `hchem runs show`",
+            reason="too_many_failures",
+            step=report.step,
+        )
+
+
+def direct(current: Session, step: Step, work: list[list[Item]]) -> Iterator[BatchReport]:
+    """Run batches on threads of this process, without Prefect; reports come in batch order."""
+    workers = current.runtime.settings.flows.workers
+    if step.batch_size is None or len(work) == 1 or workers == 1:
+        for batch in work:
+            yield run_batch(step, current.context, batch)
+        return
+    with ThreadPoolExecutor(max_workers=workers) as pool:
+        yield from pool.map(lambda batch: run_batch(step, current.context, batch), work)

@@ -1,0 +1,58 @@
+"""Logging: structured, quiet by default, secrets never printed."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from collections.abc import MutableMapping
+from typing import Any
+
+import structlog
+
+_SECRET_KEYS = re.compile(r"(pass(word)?|secret|api_?key|token|authorization)$", re.IGNORECASE)
+_SECRET_TEXT = re.compile(r"(sk-[A-Za-z0-9_-]{8,}|(?<=://)[^/@\s:]+:[^/@\s]+(?=@)|Bearer\s+\S+)")
+_LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
+
+
+def without_secrets(text: str) -> str:
+    """The text with keys, passwords in URLs and bearer tokens replaced."""
+    return _SECRET_TEXT.sub("…", text)
+
+
+def hide_secrets(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Replace values of secret keys, and what looks like a secret inside texts."""
+    for key, value in event.items():
+        if _SECRET_KEYS.search(key):
+            event[key] = "…"
+        elif isinstance(value, str):
+            event[key] = without_secrets(value)
+    return event
+
+
+def set_up(verbosity: int = 0, *, as_json: bool = False) -> None:
+    """Send logs to stderr: warnings by default, ``-v`` steps, ``-vv`` everything."""
+    level = _LEVELS[min(verbosity, len(_LEVELS) - 1)]
+    renderer: Any = (
+        structlog.processors.JSONRenderer(ensure_ascii=False)
+        if as_json
+        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    )
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
+            hide_secrets,
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+    logging.basicConfig(
+        level=max(level, logging.WARNING), stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s"
+    )
+    for noisy in ("httpx", "neo4j", "pdfminer", "matplotlib", "jieba", "alembic", "pymilvus", "milvus_lite"):
+        logging.getLogger(noisy).setLevel(logging.ERROR)

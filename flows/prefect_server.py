@@ -1,0 +1,224 @@
+"""The loopback Prefect server: started in the background, waited for, reused.
+
+Prefect's ephemeral mode is not used: it is slow, times out on a fresh home and
+loses history. The server keeps its home under the data directory; its settings
+are those that keep SQLite usable and nothing leaves the machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psutil
+
+from corpus.errors import SettingsError, TerminalError
+from flows.settings import PrefectSettings
+
+_HOST = "127.0.0.1"
+_PREFERRED_PORT = 4200
+_STOP_WAIT_S = 10.0
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server that answers. ``pid`` is 0 for one that the platform did not start."""
+
+    url: str
+    pid: int = 0
+
+    @property
+    def ui_url(self) -> str:
+        """Where people look."""
+        return self.url.removesuffix("/api")
+
+
+def _home(data_dir: Path) -> Path:
+    return data_dir / "prefect"
+
+
+def _state_file(data_dir: Path) -> Path:
+    return _home(data_dir) / "server.json"
+
+
+def environment(data_dir: Path, port: int, heartbeat_s: int = 30) -> dict[str, str]:
+    """Environment of the server and of every client of it (measured defaults of the design)."""
+    return {
+        **client_environment(data_dir, f"http://{_HOST}:{port}/api", heartbeat_s),
+        "PREFECT_SERVER_API_HOST": _HOST,
+        "PREFECT_SERVER_API_PORT": str(port),
+        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
+        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "100",
+        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
+        "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_BATCH_SIZE": "200",
+        "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_READ_BATCH_SIZE": "200",
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
+        "PREFECT_SERVER_UI_V2_ENABLED": "false",
+    }
+
+
+def client_environment(data_dir: Path, api_url: str, heartbeat_s: int = 30) -> dict[str, str]:
+    """Environment of a Prefect client of this platform: private home, no telemetry."""
+    return {
+        "PREFECT_HOME": str(_home(data_dir)),
+        "PREFECT_PROFILES_PATH": str(_home(data_dir) / "profiles.toml"),
+        "PREFECT_API_URL": api_url,
+        "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(heartbeat_s),
+        "PREFECT_LOGGING_EXTRA_LOGGERS": "hchem,scrapy",
+        "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
+        "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
+        "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "false",
+        "DO_NOT_TRACK": "1",
+        "PREFECT_LOGGING_LEVEL": os.environ.get("PREFECT_LOGGING_LEVEL", "WARNING"),
+    }
+
+
+def healthy(url: str, timeout_s: float = 2.0) -> bool:
+    """True when the API at ``url`` answers its health check."""
+    try:
+        with urllib.request.urlopen(f"{url}/health", timeout=timeout_s) as answer:  # noqa: S310 - our own URL
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError, ValueError):
+        return False
+
+
+def running(data_dir: Path) -> Server | None:
+    """The server of this data directory, if it answers."""
+    try:
+        state = json.loads(_state_file(data_dir).read_text(encoding="utf-8"))
+        server = Server(url=str(state["url"]), pid=int(state["pid"]))
+    except (OSError, ValueError, KeyError):
+        return None
+    return server if _alive(server.pid) and healthy(server.url) else None
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return "prefect" in " ".join(psutil.Process(pid).cmdline())
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return False
+
+
+def ensure(
+    data_dir: Path, settings: PrefectSettings, *, tell: Callable[[str], None] = lambda line: None
+) -> Server:
+    """Find or start the server and point this process at it.
+
+    A server named by PREFECT_API_URL is used as it is. Raises SettingsError for
+    a wrong URL or an occupied port, TerminalError when the server does not
+    become healthy.
+    """
+    outside = os.environ.get("PREFECT_API_URL", "")
+    if outside and os.environ.get("_HCHEM_PREFECT_OURS") != outside:
+        if not healthy(outside, timeout_s=5.0):
+            raise SettingsError(f"Prefect server {outside} (PREFECT_API_URL) does not answer; is it up?")
+        os.environ.update({**client_environment(data_dir, outside, settings.heartbeat_s)})
+        return Server(url=outside)
+    server = running(data_dir) or _start(data_dir, settings, tell)
+    os.environ.update(client_environment(data_dir, server.url, settings.heartbeat_s))
+    os.environ["_HCHEM_PREFECT_OURS"] = server.url
+    return server
+
+
+def _start(data_dir: Path, settings: PrefectSettings, tell: Callable[[str], None]) -> Server:
+    home = _home(data_dir)
+    home.mkdir(parents=True, exist_ok=True)
+    port = _choose_port(settings.port, tell)
+    log_path = home / "server.log"
+    command = [sys.executable, "-m", "prefect", "server", "start"]
+    with log_path.open("ab") as log:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env={**os.environ, **environment(data_dir, port, settings.heartbeat_s)},
+        )
+    server = Server(url=f"http://{_HOST}:{port}/api", pid=process.pid)
+    _state_file(data_dir).write_text(json.dumps(asdict(server)), encoding="utf-8")
+    tell(f"starting the Prefect server on port {port} (first start takes about half a minute)")
+    deadline = time.monotonic() + settings.start_timeout_s
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise TerminalError(_dead(log_path, f"ended with code {process.returncode}"), reason="prefect")
+        if healthy(server.url):
+            tell(f"Prefect is up: {server.ui_url}")
+            return server
+        time.sleep(0.5)
+    _terminate(process.pid)
+    raise TerminalError(
+        _dead(log_path, f"was not healthy after {settings.start_timeout_s:.0f} s"), reason="prefect"
+    )
+
+
+def _dead(log_path: Path, what: str) -> str:
+    lines = [line for line in log_path.read_text(errors="replace").splitlines() if line.strip()]
+    last = lines[-1].strip() if lines else "no output"
+    return f"the Prefect server {what}; last line of {log_path}: {last}"
+
+
+def _choose_port(wanted: int | None, tell: Callable[[str], None]) -> int:
+    if wanted is None:
+        if _free(_PREFERRED_PORT):
+            return _PREFERRED_PORT
+        tell(f"port {_PREFERRED_PORT} is taken; using a free one")
+        return _any_port()
+    if wanted == 0:
+        return _any_port()
+    if not _free(wanted):
+        raise SettingsError(
+            f"port {wanted} is already in use; set HCHEM_PREFECT__PORT to another one (0 picks a free one)"
+        )
+    return wanted
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((_HOST, port))
+        except OSError:
+            return False
+    return True
+
+
+def _any_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((_HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def stop(data_dir: Path) -> bool:
+    """Stop the server of this data directory. False when none was running."""
+    state_file = _state_file(data_dir)
+    try:
+        pid = int(json.loads(state_file.read_text(encoding="utf-8"))["pid"])
+    except (OSError, ValueError, KeyError):
+        return False
+    was_alive = _alive(pid)
+    if was_alive:
+        _terminate(pid)
+    state_file.unlink(missing_ok=True)
+    return was_alive
+
+
+def _terminate(pid: int) -> None:
+    try:
+        os.killpg(pid, signal.SIGTERM)
+        psutil.Process(pid).wait(_STOP_WAIT_S)
+    except psutil.TimeoutExpired:
+        os.killpg(pid, signal.SIGKILL)
+    except (ProcessLookupError, psutil.NoSuchProcess):
+        return

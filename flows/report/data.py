@@ -1,0 +1,312 @@
+"""What the report shows, read from the catalogue as plain data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from corpus.catalogue import Catalogue
+from corpus.catalogue.tables import (
+    Assertion,
+    Chunk,
+    Document,
+    Entity,
+    Evaluation,
+    Failure,
+    ModelCall,
+    Page,
+    Partition,
+    Question,
+)
+from corpus.ids import digest
+
+_QUESTIONS_PER_KIND = 60
+_CONTEXT = 160  # characters shown on either side of an evidence span
+_SHOWN_TEXT = 6000  # characters of a document in the chunk view
+_GRAPH_EDGES = 70
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A reference of a question with the text around it."""
+
+    before: str
+    quote: str
+    after: str
+    title: str
+    url: str
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A chunk as shown: the part of its text inside the view."""
+
+    text: str
+    level: int
+    completed: str | None
+    label: str
+
+
+def funnel(catalogue: Catalogue) -> list[dict[str, Any]]:
+    """Counts from fetched pages to questions, each with the reasons for what was left behind."""
+    with catalogue.reading() as db:
+        pages = dict(_groups(db, Page.state))
+        page_reasons = _groups(db, Page.reason, Page.reason != "")
+        documents = dict(_groups(db, Document.state, Document.kind != "reference"))
+        document_reasons = _groups(db, Document.reason, Document.reason != "", Document.state != "kept")
+        assertions = dict(_groups(db, Assertion.state))
+        assertion_reasons = _groups(db, Assertion.reason, Assertion.state == "rejected")
+        questions = dict(_groups(db, Question.state))
+        question_reasons = _groups(db, Question.reason, Question.state == "rejected")
+        return [
+            {"name": "pages known", "n": sum(pages.values()), "reasons": page_reasons},
+            {"name": "pages fetched", "n": pages.get("kept", 0), "reasons": []},
+            {"name": "documents kept", "n": documents.get("kept", 0), "reasons": document_reasons},
+            {"name": "assertions kept", "n": assertions.get("kept", 0), "reasons": assertion_reasons},
+            {"name": "questions kept", "n": questions.get("kept", 0), "reasons": question_reasons},
+        ]
+
+
+def _groups(db: Session, column: Any, *conditions: Any) -> list[tuple[str, int]]:
+    rows = db.execute(select(column, func.count()).where(*conditions).group_by(column)).all()
+    return sorted(((str(key), int(n)) for key, n in rows), key=lambda row: (-row[1], row[0]))
+
+
+def documents(catalogue: Catalogue) -> list[dict[str, Any]]:
+    """Every document with its state, reason and score, for the filterable table."""
+    with catalogue.reading() as db:
+        rows = db.scalars(select(Document).where(Document.kind != "reference").order_by(Document.identity))
+        return [
+            {
+                "id": row.document_id,
+                "title": row.title or row.identity,
+                "url": row.url,
+                "identity": row.identity,
+                "language": row.language,
+                "state": row.state,
+                "reason": row.reason,
+                "score": row.score,
+                "scored_by": row.score_source,
+                "licence": row.licence,
+                "coverage": row.refinement.get("coverage"),
+            }
+            for row in rows
+        ]
+
+
+def scores(catalogue: Catalogue) -> list[float]:
+    """Quality scores of all scored documents."""
+    with catalogue.reading() as db:
+        return [s for s in db.scalars(select(Document.score).order_by(Document.document_id)) if s is not None]
+
+
+def failures(catalogue: Catalogue) -> list[dict[str, str]]:
+    """Failures that no later run has resolved."""
+    with catalogue.reading() as db:
+        rows = db.scalars(
+            select(Failure).where(Failure.resolved_run.is_(None)).order_by(Failure.step, Failure.item_id)
+        )
+        return [
+            {"step": r.step, "item": r.item_id, "kind": r.kind, "reason": r.reason, "message": r.message}
+            for r in rows
+        ]
+
+
+def graph_statistics(catalogue: Catalogue) -> dict[str, list[tuple[str, int]]]:
+    """Entities by label, and kept assertions by relation and by who extracted them."""
+    with catalogue.reading() as db:
+        kept = Assertion.state == "kept"
+        return {
+            "labels": _groups(db, Entity.label),
+            "relations": _groups(db, Assertion.relation, kept),
+            "extractors": _groups(db, Assertion.extractor, kept),
+        }
+
+
+def graph_edges(catalogue: Catalogue) -> tuple[list[tuple[str, str, str]], dict[str, tuple[str, str]]]:
+    """Edges for the small picture, and {key: (name, label)}.
+
+    The substances with most statements and, round robin over relations, the
+    objects that most of them share, so that the picture shows how they connect.
+    """
+    with catalogue.reading() as db:
+        rows = db.execute(
+            select(Assertion.subject_key, Assertion.relation, Assertion.object_key)
+            .where(
+                Assertion.state == "kept",
+                Assertion.polarity == "positive",
+                Assertion.subject_key != "",
+                Assertion.object_key != "",
+            )
+            .distinct()
+        ).all()
+        names = {e.key: (_name(e), e.label) for e in db.scalars(select(Entity))}
+    triples = sorted({(s, r, o) for s, r, o in rows if s in names and o in names and names[o][1] != "Alias"})
+    degree = Counter(o for _, _, o in triples)
+    shared = [t for t in triples if degree[t[2]] > 1]
+    chosen = sorted(shared, key=lambda t: (-degree[t[2]], digest(*t)))[:_GRAPH_EDGES]
+    used = {key for s, _, o in chosen for key in (s, o)}
+    return sorted(chosen), {key: names[key] for key in used}
+
+
+def _name(entity: Entity) -> str:
+    names = entity.names or {}
+    return str(names.get("zh") or names.get("en") or next(iter(names.values()), entity.key))
+
+
+def questions(catalogue: Catalogue) -> list[dict[str, Any]]:
+    """Kept questions with their evidence in context, at most sixty of each kind."""
+    shown: Counter[str] = Counter()
+    result = []
+    with catalogue.reading() as db:
+        texts: dict[str, Document | None] = {}
+        for row in db.scalars(
+            select(Question).where(Question.state == "kept").order_by(Question.question_id)
+        ):
+            if shown[row.kind] >= _QUESTIONS_PER_KIND:
+                continue
+            shown[row.kind] += 1
+            result.append(
+                {
+                    "id": row.question_id,
+                    "kind": row.kind,
+                    "language": row.language,
+                    "question": row.question,
+                    "answer": row.answer,
+                    "cypher": row.proof.get("cypher", ""),
+                    "parameters": row.proof.get("parameters", {}),
+                    "wording": row.wording,
+                    "split": row.split,
+                    "evidence": [_evidence(db, texts, reference) for reference in row.references],
+                }
+            )
+    return result
+
+
+def _evidence(db: Session, texts: dict[str, Document | None], reference: dict[str, Any]) -> Evidence:
+    key = reference["document_id"]
+    if key not in texts:
+        texts[key] = db.get(Document, key)
+    document = texts[key]
+    if document is None or document.version_id != reference.get("version_id"):
+        return Evidence("", reference.get("quote", ""), "", "", reference.get("url", ""))
+    start, end = reference["start"], reference["end"]
+    return Evidence(
+        before=("…" if start > _CONTEXT else "") + document.text[max(0, start - _CONTEXT) : start],
+        quote=document.text[start:end],
+        after=document.text[end : end + _CONTEXT] + ("…" if end + _CONTEXT < len(document.text) else ""),
+        title=document.title,
+        url=document.url,
+    )
+
+
+def chunk_views(catalogue: Catalogue) -> list[dict[str, Any]]:
+    """One document per language, cut by every method: [{"title", "methods": [{"name", "pieces", …}]}]."""
+    views = []
+    with catalogue.reading() as db:
+        for language in ("zh", "en"):
+            document = _typical(db, language)
+            if document is None:
+                continue
+            methods = [
+                _method_view(db, document, partition)
+                for partition in db.scalars(
+                    select(Partition)
+                    .where(Partition.version_id == document.version_id)
+                    .order_by(Partition.method)
+                )
+            ]
+            if methods:
+                views.append(
+                    {
+                        "title": document.title,
+                        "language": language,
+                        "shown": min(_SHOWN_TEXT, len(document.text)),
+                        "length": len(document.text),
+                        "methods": methods,
+                    }
+                )
+    return views
+
+
+def _typical(db: Session, language: str) -> Document | None:
+    """The document with most data sheet sections, of a length that can be looked at."""
+    rows = list(
+        db.scalars(
+            select(Document).where(
+                Document.state == "kept", Document.language == language, Document.kind != "reference"
+            )
+        )
+    )
+    usable = [
+        r for r in rows if r.text and db.scalar(select(Partition).where(Partition.version_id == r.version_id))
+    ]
+    if not usable:
+        return None
+    return max(
+        usable, key=lambda r: (min(len(r.sections), 16), -abs(len(r.text) - _SHOWN_TEXT), r.document_id)
+    )
+
+
+def _method_view(db: Session, document: Document, partition: Partition) -> dict[str, Any]:
+    rows = list(
+        db.scalars(
+            select(Chunk)
+            .where(Chunk.partition_id == partition.partition_id, Chunk.leaf, Chunk.start < _SHOWN_TEXT)
+            .order_by(Chunk.start)
+        )
+    )
+    count = db.scalar(select(func.count()).where(Chunk.partition_id == partition.partition_id, Chunk.leaf))
+    pieces = [
+        Piece(
+            document.text[row.start : min(row.end, _SHOWN_TEXT)],
+            row.level,
+            row.completed,
+            row.outline_question,
+        )
+        for row in rows
+    ]
+    return {
+        "name": partition.method,
+        "count": count,
+        "scores": partition.scores,
+        "record": partition.record,
+        "pieces": pieces,
+    }
+
+
+def evaluation_tables(catalogue: Catalogue) -> dict[str, list[Evaluation]]:
+    """All figures by table."""
+    tables: dict[str, list[Evaluation]] = {}
+    with catalogue.reading() as db:
+        for row in db.scalars(
+            select(Evaluation).order_by(
+                Evaluation.table, Evaluation.method, Evaluation.metric, Evaluation.evaluation_id
+            )
+        ):
+            tables.setdefault(row.table, []).append(row)
+    return tables
+
+
+def model_calls(catalogue: Catalogue) -> list[dict[str, Any]]:
+    """Calls, tokens and money by skill and model."""
+    with catalogue.reading() as db:
+        rows = db.execute(
+            select(
+                ModelCall.skill,
+                ModelCall.model,
+                func.count(),
+                func.sum(ModelCall.served),
+                func.sum(ModelCall.tokens_in),
+                func.sum(ModelCall.tokens_out),
+                func.sum(ModelCall.cost),
+            )
+            .group_by(ModelCall.skill, ModelCall.model)
+            .order_by(ModelCall.skill, ModelCall.model)
+        ).all()
+    keys = ("skill", "model", "calls", "served", "tokens_in", "tokens_out", "cost")
+    return [dict(zip(keys, row, strict=True)) for row in rows]

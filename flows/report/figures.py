@@ -1,0 +1,162 @@
+"""Figures of the report as inline SVG: text stays text, so that the browser's fonts serve zh and en."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from corpus.catalogue.tables import Evaluation
+
+INK = "#1d2733"
+ACCENT = "#0b6e8a"
+PALETTE = ("#0b6e8a", "#c8553d", "#588157", "#7b5ea7", "#d19a2a", "#4a6fa5", "#8d6b5a", "#2f3e46")
+LABEL_COLOURS = {
+    "Substance": "#0b6e8a",
+    "Mixture": "#4a6fa5",
+    "ReactiveGroup": "#c8553d",
+    "HazardClass": "#d19a2a",
+    "HazardStatement": "#e0a458",
+    "Pictogram": "#7b5ea7",
+    "TransportEntry": "#588157",
+    "Measure": "#8d6b5a",
+}
+
+
+def _new(width: float, height: float) -> tuple[Figure, Any]:
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    mpl.rcParams.update(
+        {
+            "svg.fonttype": "none",
+            "svg.hashsalt": "hchem",
+            "font.family": "sans-serif",
+            "font.sans-serif": ["Noto Sans CJK SC", "Noto Sans", "DejaVu Sans"],
+            "font.size": 10,
+            "axes.edgecolor": "#9aa5b1",
+            "axes.labelcolor": INK,
+            "text.color": INK,
+            "xtick.color": INK,
+            "ytick.color": INK,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+        }
+    )
+    import logging
+
+    from matplotlib.figure import Figure
+
+    logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def _svg(figure: Figure) -> str:
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]
+
+
+def histogram(scores: Sequence[float], threshold: float) -> str:
+    """Quality scores (0 to 5, bins of 0.25) with the threshold above which a document is kept."""
+    figure, axes = _new(6.4, 2.8)
+    bins = [i * 0.25 for i in range(21)]
+    below = [s for s in scores if s <= threshold]
+    above = [s for s in scores if s > threshold]
+    axes.hist(
+        [below, above],
+        bins=bins,
+        stacked=True,
+        color=["#c9d1d9", ACCENT],
+        label=["not kept", "above the threshold"],
+    )
+    axes.axvline(threshold, color="#c8553d", linewidth=1.2, linestyle="--")
+    axes.set_xlabel("quality score")
+    axes.set_ylabel("documents")
+    axes.set_xlim(0, 5)
+    axes.legend(frameon=False, loc="upper left")
+    return _svg(figure)
+
+
+def recall_bars(rows: Sequence[Evaluation], metric: str) -> str:
+    """One bar per method with its confidence interval."""
+    rows = [row for row in rows if row.metric == metric and row.value is not None]
+    figure, axes = _new(6.4, 0.42 * max(len(rows), 2) + 0.9)
+    positions = range(len(rows))
+    values = [row.value or 0.0 for row in rows]
+    low = [max(0.0, (row.value or 0.0) - row.low) if row.low is not None else 0.0 for row in rows]
+    high = [max(0.0, row.high - (row.value or 0.0)) if row.high is not None else 0.0 for row in rows]
+    axes.barh(
+        positions, values, xerr=[low, high], color=ACCENT, height=0.6, error_kw={"ecolor": INK, "lw": 1}
+    )
+    axes.set_yticks(list(positions), [row.method for row in rows])
+    axes.invert_yaxis()
+    axes.set_xlabel(metric.replace("_", " "))
+    return _svg(figure)
+
+
+def budget_curve(rows: Sequence[Evaluation], metric: str) -> str:
+    """The metric over the token budget, one line per method."""
+    figure, axes = _new(6.4, 3.2)
+    methods = sorted({row.method for row in rows})
+    for colour, method in zip(PALETTE * 3, methods, strict=False):
+        points = sorted(
+            (float(row.setting["budget"]), row.value)
+            for row in rows
+            if row.method == method
+            and row.metric == metric
+            and row.value is not None
+            and "budget" in row.setting
+        )
+        if points:
+            axes.plot(*zip(*points, strict=True), marker="o", markersize=3.5, color=colour, label=method)
+    axes.set_xlabel("token budget (words)")
+    axes.set_ylabel(metric.replace("_", " "))
+    axes.legend(frameon=False, fontsize=8)
+    return _svg(figure)
+
+
+def network(edges: Sequence[tuple[str, str, str]], names: dict[str, tuple[str, str]]) -> dict[str, Any]:
+    """Positions for the small graph picture: {"nodes": [...], "edges": [...]} in a 1000 × 640 box."""
+    import networkx as nx
+
+    graph: nx.Graph[str] = nx.Graph()
+    graph.add_nodes_from(sorted(names))
+    graph.add_edges_from((s, o) for s, _, o in edges)
+    if not graph:
+        return {"nodes": [], "edges": []}
+    placed = nx.spring_layout(graph, seed=7, k=2.2 / max(len(graph), 1) ** 0.5, iterations=120)
+    xs = [p[0] for p in placed.values()]
+    ys = [p[1] for p in placed.values()]
+
+    def scale(value: float, low: float, high: float, size: float) -> float:
+        return round(60 + (value - low) / ((high - low) or 1.0) * (size - 120), 1)
+
+    at = {
+        key: (scale(p[0], min(xs), max(xs), 1000), scale(p[1], min(ys), max(ys), 640))
+        for key, p in placed.items()
+    }
+    degree = dict(graph.degree())
+    return {
+        "nodes": [
+            {
+                "x": at[key][0],
+                "y": at[key][1],
+                "r": round(4 + 1.4 * degree[key] ** 0.5, 1),
+                "name": names[key][0],
+                "label": names[key][1],
+                "colour": LABEL_COLOURS.get(names[key][1], "#2f3e46"),
+            }
+            for key in sorted(names)
+        ],
+        "edges": [
+            {"x1": at[s][0], "y1": at[s][1], "x2": at[o][0], "y2": at[o][1], "relation": relation}
+            for s, relation, o in edges
+        ],
+        "legend": sorted({(names[key][1], LABEL_COLOURS.get(names[key][1], "#2f3e46")) for key in names}),
+    }

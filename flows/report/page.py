@@ -1,0 +1,136 @@
+"""Putting the report together: data, figures, template, one file."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup
+
+from corpus.catalogue.tables import Evaluation, Run
+from corpus.errors import TerminalError
+from corpus.ids import canonical_json
+from flows import summary
+from flows.report import data, figures
+from flows.runtime import Runtime
+
+_PACKAGES = (
+    "hchemsafety", "prefect", "scrapy", "neo4j", "openai", "sqlalchemy", "pydantic", "lxml", "pymilvus", "arcadedb-embedded",
+)  # fmt: skip
+_MAIN_METRIC = "evidence_recall"
+
+
+def write(runtime: Runtime, run_id: str, stages: dict[str, Any], *, path: Path | None = None) -> Path:
+    """Write the report; returns its path (default ``<data>/reports/report.html``).
+
+    The file appears whole or not at all. Raises TerminalError when it cannot be written.
+    """
+    target = path or runtime.data_dir / "reports" / "report.html"
+    html = render(runtime, run_id, stages)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=target.parent, suffix=".html")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(html)
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(target)
+    except OSError as error:
+        raise TerminalError(
+            f"report {target} cannot be written: {error.strerror or error}", reason="disk"
+        ) from error
+    return target.resolve()
+
+
+def render(runtime: Runtime, run_id: str, stages: dict[str, Any]) -> str:
+    """The report as HTML text."""
+    environment = Environment(
+        loader=PackageLoader("flows.report"),
+        autoescape=select_autoescape(["html", "j2"]),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["figure"] = _figure
+    environment.filters["words"] = lambda text: str(text).replace("_", " ")
+    catalogue = runtime.catalogue
+    with catalogue.reading() as db:
+        run = db.get(Run, run_id) if run_id else None
+    tables = data.evaluation_tables(catalogue)
+    edges, names = data.graph_edges(catalogue)
+    return environment.get_template("report.html.j2").render(
+        status=summary.status(catalogue),
+        run=run,
+        stages=stages,
+        unchanged=bool(stages) and summary.unchanged(stages),
+        funnel=data.funnel(catalogue),
+        documents=data.documents(catalogue),
+        failures=data.failures(catalogue),
+        histogram=_inline(
+            figures.histogram(data.scores(catalogue), runtime.settings.corpus.quality.threshold)
+        ),
+        graph=data.graph_statistics(catalogue),
+        network=figures.network(edges, names),
+        questions=data.questions(catalogue),
+        kinds=summary.QUESTION_KINDS,
+        views=data.chunk_views(catalogue),
+        tables={name: _pivot(rows) for name, rows in sorted(tables.items())},
+        bars=_inline(figures.recall_bars(tables["main"], _MAIN_METRIC)) if "main" in tables else None,
+        curve=_inline(figures.budget_curve(tables["budget"], _MAIN_METRIC)) if "budget" in tables else None,
+        calls=data.model_calls(catalogue),
+        settings=canonical_json(runtime.settings.model_dump(mode="json")),
+        flat_settings=sorted(_flat(runtime.settings.model_dump(mode="json"))),
+        versions={name: version(name) for name in _PACKAGES},
+    )
+
+
+def _inline(svg: str) -> Markup:
+    """A figure as markup: drawn by our own code, its labels escaped by the drawing library."""
+    return Markup(svg)  # noqa: S704
+
+
+def _pivot(rows: list[Evaluation]) -> dict[str, Any]:
+    """Figures of one table as methods × metrics; rows with different settings stay apart."""
+    metrics = sorted({row.metric for row in rows})
+    varying = _varying([row.setting for row in rows])
+    lines: dict[tuple[str, str], dict[str, Evaluation]] = {}
+    for row in rows:
+        shown = ", ".join(f"{key} {row.setting[key]}" for key in varying if key in row.setting)
+        lines.setdefault((row.method, shown), {})[row.metric] = row
+    common = {key: value for key, value in rows[0].setting.items() if key not in varying}
+    return {
+        "metrics": metrics,
+        "units": {row.metric: row.unit for row in rows},
+        "lines": sorted(lines.items(), key=lambda line: line[0]),
+        "common": sorted(common.items()),
+        "n": sorted({row.n for row in rows}),
+    }
+
+
+def _varying(settings: list[dict[str, Any]]) -> list[str]:
+    keys = sorted({key for setting in settings for key in setting if key != "detail"})
+    small = [key for key in keys if len({canonical_json(s.get(key)) for s in settings}) > 1]
+    return [key for key in small if all(isinstance(s.get(key), str | int | float | None) for s in settings)]
+
+
+def _figure(row: Evaluation | None) -> str:
+    if row is None or row.value is None:
+        return "–"
+    number = (
+        f"{row.value:.0f}" if float(row.value).is_integer() and abs(row.value) > 1 else f"{row.value:.3f}"
+    )
+    return number if row.low is None or row.high is None else f"{number} [{row.low:.3f}, {row.high:.3f}]"
+
+
+def _flat(tree: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    result = []
+    for key, value in tree.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, dict) and value:
+            result.extend(_flat(value, f"{name}."))
+        else:
+            result.append((name, canonical_json(value)))
+    return result

@@ -1,0 +1,188 @@
+"""What is in the knowledge base, computed from the catalogue (never from Prefect's rows)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session as DbSession
+
+from corpus.catalogue import Catalogue
+from corpus.catalogue.tables import (
+    Assertion,
+    Chunk,
+    Document,
+    Evaluation,
+    Failure,
+    GraphSnapshot,
+    ModelCall,
+    Page,
+    Question,
+    Run,
+)
+
+QUESTION_KINDS = ("single_hop", "multi_hop", "aggregative", "boolean")
+DOCUMENT_STATES = ("kept", "rejected", "duplicate", "review", "failed")
+
+
+def status(catalogue: Catalogue) -> dict[str, Any]:
+    """The figures of ``hchem status --json`` (architecture, "Settings and command")."""
+    with catalogue.reading() as db:
+        pages = _counts(db, select(Page.state, func.count()).group_by(Page.state))
+        documents = _counts(
+            db,
+            select(Document.state, func.count()).where(Document.kind != "reference").group_by(Document.state),
+        )
+        questions = _counts(
+            db, select(Question.kind, func.count()).where(Question.state == "kept").group_by(Question.kind)
+        )
+        chunks = _counts(db, select(Chunk.method, func.count()).where(Chunk.leaf).group_by(Chunk.method))
+        snapshot = db.scalar(select(GraphSnapshot).order_by(GraphSnapshot.at.desc()).limit(1))
+        return {
+            "pages": sum(pages.values()),
+            "pages_by_state": pages,
+            "documents": {state: documents.get(state, 0) for state in DOCUMENT_STATES},
+            "rejected_because": _counts(
+                db,
+                select(Document.reason, func.count())
+                .where(Document.state == "rejected")
+                .group_by(Document.reason),
+            ),
+            "assertions": _count(db, Assertion.assertion_id, Assertion.state == "kept"),
+            "graph": {
+                "nodes": snapshot.nodes if snapshot else 0,
+                "relationships": snapshot.relationships if snapshot else 0,
+                "snapshot": snapshot.snapshot_id if snapshot else None,
+            },
+            "questions": {kind: questions.get(kind, 0) for kind in QUESTION_KINDS},
+            "chunks": dict(sorted(chunks.items())),
+            "models": _models(db),
+            "failures": _count(db, Failure.failure_id, Failure.resolved_run.is_(None)),
+            "last_run": _last_run(db),
+        }
+
+
+def _counts(db: DbSession, query: Any) -> dict[str, int]:
+    return {str(key): int(n) for key, n in sorted(db.execute(query).all())}
+
+
+def _count(db: DbSession, column: Any, condition: Any) -> int:
+    return int(db.scalar(select(func.count(column)).where(condition)) or 0)
+
+
+def _models(db: DbSession) -> dict[str, Any]:
+    row = db.execute(
+        select(
+            func.count(ModelCall.key),
+            func.coalesce(func.sum(ModelCall.served), 0),
+            func.coalesce(func.sum(ModelCall.tokens_in), 0),
+            func.coalesce(func.sum(ModelCall.tokens_out), 0),
+            func.coalesce(func.sum(ModelCall.cost), 0.0),
+        )
+    ).one()
+    return {
+        "calls": int(row[0]),
+        "cached": int(row[1]),
+        "tokens_in": int(row[2]),
+        "tokens_out": int(row[3]),
+        "cost": round(float(row[4]), 6),
+    }
+
+
+def _last_run(db: DbSession) -> dict[str, Any] | None:
+    row = db.scalar(select(Run).order_by(Run.started_at.desc()).limit(1))
+    if row is None:
+        return None
+    return {
+        "run_id": row.run_id,
+        "flow": row.flow,
+        "state": row.state,
+        "message": row.message,
+        "started_at": row.started_at.isoformat(),
+        "seconds": (row.finished_at - row.started_at).total_seconds() if row.finished_at else None,
+        "changed": changed(row.stages),
+    }
+
+
+def changed(stages: dict[str, Any]) -> dict[str, int]:
+    """Items that each step worked on in a run (steps with nothing to do are left out)."""
+    return {
+        step: counts["pending"]
+        for stage in stages.values()
+        for step, counts in stage["steps"].items()
+        if counts["pending"]
+    }
+
+
+def evaluation_rows(catalogue: Catalogue, table: str = "main") -> tuple[list[str], list[dict[str, Any]]]:
+    """The evaluation table as (metric names, rows with method and one figure per metric)."""
+    with catalogue.reading() as db:
+        found = list(db.scalars(select(Evaluation).where(Evaluation.table == table)))
+    metrics = sorted({row.metric for row in found})
+    methods = sorted({row.method for row in found})
+    by_key = {(row.method, row.metric): row for row in found}
+    rows = [{"method": m, **{metric: by_key.get((m, metric)) for metric in metrics}} for m in methods]
+    return metrics, rows
+
+
+def stage_seconds(stages: dict[str, Any]) -> dict[str, float]:
+    """Wall time of each stage of a run."""
+    return {name: float(stage["seconds"]) for name, stage in stages.items()}
+
+
+def reasons(stages: dict[str, Any]) -> Counter[str]:
+    """Why items were not kept in this run, over all steps."""
+    total: Counter[str] = Counter()
+    for stage in stages.values():
+        for counts in stage["steps"].values():
+            total.update(counts["reasons"])
+    return total
+
+
+def lines(figures: dict[str, Any], stages: dict[str, Any]) -> list[tuple[str, str]]:
+    """The summary as (label, text) pairs, shared by the terminal and the Prefect artifact."""
+    documents = figures["documents"]
+    why = ", ".join(f"{reason} {n}" for reason, n in figures["rejected_because"].items())
+    result = [
+        ("pages", f"{figures['pages']} ({_joined(figures['pages_by_state'])})"),
+        ("documents kept", str(documents["kept"])),
+        (
+            "documents not kept",
+            f"{_joined({k: v for k, v in documents.items() if k != 'kept' and v})}" or "0",
+        ),
+        ("rejected because", why or "–"),
+        ("assertions", str(figures["assertions"])),
+        ("graph", f"{figures['graph']['nodes']} nodes, {figures['graph']['relationships']} relationships"),
+        ("questions", _joined(figures["questions"])),
+        ("chunks", _joined(figures["chunks"])),
+        ("model calls", f"{figures['models']['calls']} (served from store {figures['models']['cached']})"),
+        ("unresolved failures", str(figures["failures"])),
+        (
+            "time per stage",
+            ", ".join(f"{name} {s:.1f} s" for name, s in stage_seconds(stages).items()) or "–",
+        ),
+    ]
+    return result
+
+
+def _joined(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {n}" for name, n in counts.items())
+
+
+def markdown(figures: dict[str, Any], stages: dict[str, Any]) -> str:
+    """The summary as a Markdown table for Prefect's artifact page."""
+    body = "\n".join(f"| {label} | {text} |" for label, text in lines(figures, stages))
+    work = changed(stages)
+    head = "Nothing had changed." if not _worked(work) else ""
+    return f"# Knowledge base\n\n{head}\n\n| what | figure |\n|---|---|\n{body}\n"
+
+
+def _worked(work: dict[str, int]) -> bool:
+    """True when any step other than the always repeated crawl had something to do."""
+    return any(step != "acquire.crawl" for step in work)
+
+
+def unchanged(stages: dict[str, Any]) -> bool:
+    """True when a run found nothing to redo besides asking the sources again."""
+    return not _worked(changed(stages))

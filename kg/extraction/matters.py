@@ -1,0 +1,454 @@
+"""What a substance meets: incompatible materials, products of fire and decomposition, media, segregation."""
+
+from __future__ import annotations
+
+import re
+
+from kg.extraction.context import Context
+from kg.extraction.model import Draft, Entry, Sentence
+from kg.extraction.vocabulary import agents, group_term, word_form
+from kg.schema import MeasureKind, Modality, NodeLabel, Polarity, Relation, listing_key
+
+Span = tuple[int, int]
+
+_OPEN_LIST = re.compile(
+    r"等|例如|包括|诸如|如[：:]|\betc\b|such as|including|for example|e\.g\.|among others", re.IGNORECASE
+)
+_BAD_ITEM = re.compile(
+    r"反应|接触|发生|可能|[^可]会|避免|防止|产生|生成|放出|分解|燃烧时|应当|必须|不|无(?!水|机)|有毒|烟气|烟雾|刺激性"
+    r"|\b(?:react|avoid|may|can|cannot|is|are|contact|when|if|with water|no|not|none|toxic|fumes?|conditions?|heat|sparks?|flames?|stable)\b",
+    re.IGNORECASE,
+)
+_LEAD = re.compile(r"^(?:以及|和|及|与|或|and|or|the|some|most|other|suitable:?|推荐:?)\s*", re.IGNORECASE)
+_CONDITION = re.compile(r"\s+(in the presence of|with (?=\w+$)|in contact with|at |above )", re.IGNORECASE)
+
+
+def split_items(ctx: Context, start: int, end: int) -> list[Span]:
+    """Items of a list, brackets kept whole: 、，,;； and joining words, no cut inside known names."""
+    words = ctx.shadow(start, end)
+    cuts: list[Span] = []
+    begin = depth = index = 0
+    while index < len(words):
+        char = words[index]
+        depth += (char in "([") - (char in ")]")
+        width = _separator(words, index) if depth <= 0 else 0
+        if width:
+            cuts.append((begin, index))
+            index += width
+            begin = index
+        else:
+            index += 1
+    cuts.append((begin, len(words)))
+    spans = [ctx.trim(start + a, start + b, " \t\n*。.;；,，、") for a, b in cuts]
+    return [part for span in spans if span for part in _joined(ctx, _without_lead(ctx, span))]
+
+
+def _separator(words: str, index: int) -> int:
+    char = words[index]
+    if char in "、;；\n" or (char == "，"):
+        return 1
+    if char == ",":  # a comma between locants belongs to the name
+        return 0 if re.match(r",\d", words[index : index + 2]) and index and words[index - 1].isdigit() else 1
+    return 0
+
+
+def _without_lead(ctx: Context, span: Span) -> Span:
+    start, end = span
+    match = _LEAD.match(ctx.shadow(start, end))
+    while match and match.end() and not _known(ctx.shadow(start, end)):
+        start += match.end()
+        match = _LEAD.match(ctx.shadow(start, end))
+    return start, end
+
+
+def _known(words: str) -> bool:
+    return group_term(words) is not None or word_form(words) in agents()
+
+
+def _joined(ctx: Context, span: Span) -> list[Span]:
+    """ "酸类和碱类", "acids and bases": two items, unless the whole is one known name."""
+    words = ctx.shadow(*span)
+    if word_form(words) in agents() or (group_term(words) is not None and not re.search(r"和| and ", words)):
+        return [span]
+    match = re.search(r"(?<![饱])[和及](?!其)|\s+and\s+", words)
+    if not match:
+        return [span]
+    left, right = words[: match.start()], words[match.end() :]
+    if len(left.strip()) < 1 or len(right.strip()) < 1 or ("(" in left and ")" not in left):
+        return [span]
+    rest = _joined(ctx, (span[0] + match.end(), span[1]))
+    return [(span[0], span[0] + match.start()), *rest]
+
+
+def _item(ctx: Context, span: Span) -> tuple[Span, dict[str, str]] | None:
+    """An item's name without its remark, with the remark as a condition; None for what is no name."""
+    start, end = span
+    conditions: dict[str, str] = {}
+    words = ctx.shadow(start, end)
+    remark = re.search(r"\s*\(([^()]+)\)$", words)
+    if remark and not re.search(r"\d$|^[IVX]+$", remark[1]):
+        conditions["note"] = ctx.text(start + remark.start(1), start + remark.end(1))
+        end = start + remark.start()
+    words = ctx.shadow(start, end)
+    circumstance = _CONDITION.search(words)
+    if circumstance and not re.search(r"[一-鿿]", words):
+        conditions["when"] = ctx.text(start + circumstance.start(), end).strip()
+        end = start + circumstance.start()
+    words = ctx.shadow(start, end).strip()
+    known = group_term(words) is not None
+    limit = 20 if re.search(r"[一-鿿]", words) else 45
+    if not words or len(words) > limit or (_BAD_ITEM.search(words) and not known) or words.isdigit():
+        return None
+    if not re.search(r"[A-Za-z一-鿿]", words) or (len(words.split()) > 5 and not known):
+        return None
+    return (start, end), conditions
+
+
+def _first_sentence(ctx: Context, start: int, end: int) -> Span:
+    match = re.search(r"。|\.(?=\s|$)|\n\n", ctx.shadow(start, end))
+    return (start, start + match.start()) if match else (start, end)
+
+
+def listed(
+    ctx: Context,
+    relation: Relation,
+    entry: Entry,
+    *,
+    modality: Modality = Modality.IS,
+) -> list[Draft]:
+    """A labelled list of matter. Complete where it names nothing open ("等", "such as") and every item was read."""
+    span = _first_sentence(ctx, entry.start, entry.end)
+    rest = ctx.shadow(span[1], entry.end).strip(" 。.\n")
+    items = split_items(ctx, *span)
+    read = [item for s in items if (item := _item(ctx, s)) is not None]
+    if not read or (len(read) < len(items) and len(items) > 2 * len(read)):
+        return []
+    complete = (
+        len(read) == len(items) and not rest and not _OPEN_LIST.search(ctx.shadow(entry.start, entry.end))
+    )
+    listing = (
+        listing_key(ctx.reading.document_id, ctx.subject.name, relation, entry.start) if complete else ""
+    )
+    evidence = (entry.label_start if span[1] - entry.label_start <= 300 else entry.start, span[1])
+    return [
+        _matter(ctx, relation, part, conditions, evidence, entry.sds, modality, listing)
+        for part, conditions in read
+    ]
+
+
+def _matter(
+    ctx: Context,
+    relation: Relation,
+    part: Span,
+    conditions: dict[str, str],
+    evidence: Span,
+    sds: int | None,
+    modality: Modality = Modality.IS,
+    listing: str = "",
+    polarity: Polarity = Polarity.POSITIVE,
+) -> Draft:
+    words, label, key, properties = ctx.matter(*part)
+    if listing:
+        properties = {**properties, "listing": listing}
+    return ctx.draft(
+        relation, words, label, evidence, key=key, properties=properties, polarity=polarity,
+        modality=modality, conditions=conditions, section=sds,
+    )  # fmt: skip
+
+
+def reactivity(ctx: Context) -> list[Draft]:
+    """INCOMPATIBLE_WITH, DECOMPOSES_TO, BURNS_TO and STORE_APART_FROM from labelled lists."""
+    relations = {
+        "incompatible": Relation.INCOMPATIBLE_WITH,
+        "decomposition": Relation.DECOMPOSES_TO,
+        "combustion_products": Relation.BURNS_TO,
+    }
+    drafts: list[Draft] = []
+    for entry, found in ctx.entries("reactivity", "fire"):
+        relation = relations.get(found.name)
+        if relation is None:
+            continue
+        if ctx.no_data(entry):
+            drafts.append(ctx.no_data_draft(relation, NodeLabel.REACTIVE_GROUP, entry))
+        else:
+            drafts += listed(ctx, relation, entry)
+    return drafts
+
+
+# --- extinguishing media ------------------------------------------------------------------
+
+_AGENT_LIKE = re.compile(
+    r"(?:泡沫|干粉|水|砂|沙|土|foam|powder|spray|fog|chemical|dioxide|sand)$", re.IGNORECASE
+)
+_SUITABLE = re.compile(r"^\s*(?:suitable(?: media)?|适用的?|推荐)\s*[:：]\s*", re.IGNORECASE)
+_FORBID = re.compile(
+    r"(?:不可|不宜|不能|不得|不要|禁止|严禁|切勿|请勿|勿|忌)(?:直接)?(?:使用|用|将|以)\s*(?P<zh>[^,，。;；]{1,24})"
+    r"|用(?P<vain>[^,，。;；]{1,8}?)灭火无效"
+    r"|(?:do not use|don't use|never use|do not direct|avoid using)\s+(?P<en>[^.;]{1,60})"
+    r"|(?:not suitable|unsuitable(?: extinguishing)?(?: media)?)\s*[:：]\s*(?P<list>[^.;\n]{1,80})",
+    re.IGNORECASE,
+)
+_FIRE = re.compile(r"消防|灭火|fire|extinguish|燃", re.IGNORECASE)
+
+
+def agent_draft(
+    ctx: Context, relation: Relation, part: Span, evidence: Span, sds: int | None, listing: str = ""
+) -> Draft | None:
+    """An extinguishing medium of the lexicon, or words that end like one."""
+    words = ctx.text(*part)
+    term = agents().get(word_form(words))
+    if term is None and (
+        not _AGENT_LIKE.search(ctx.shadow(*part)) or _BAD_ITEM.search(ctx.shadow(*part)) or len(words) > 30
+    ):
+        return None
+    properties: dict[str, str] = {"kind": MeasureKind.AGENT.value}
+    properties |= {"zh": term.zh, "en": term.en} if term else {"text": words}
+    if listing:
+        properties["listing"] = listing
+    return ctx.draft(
+        relation,
+        words,
+        NodeLabel.MEASURE,
+        evidence,
+        key=term.key if term else "",
+        properties=properties,
+        section=sds,
+    )
+
+
+def extinguishing(ctx: Context) -> list[Draft]:
+    """EXTINGUISHED_BY from lists of media; NOT_EXTINGUISHED_BY from lists and from "不可用…" sentences."""
+    drafts: list[Draft] = []
+    for entry, found in ctx.entries("fire"):
+        if found.name == "media":
+            drafts += _media(ctx, entry, Relation.EXTINGUISHED_BY)
+        elif found.name == "unsuitable_media" and not _FORBID.search(ctx.shadow(entry.start, entry.end)):
+            drafts += _media(ctx, entry, Relation.NOT_EXTINGUISHED_BY)
+    for sentence in ctx.reading.sentences:
+        if sentence.sds == 5 or _FIRE.search(sentence.heading) or _FIRE.search(sentence.label):
+            drafts += _forbidden(ctx, sentence)
+            if not sentence.label:
+                drafts += _advised(ctx, sentence)
+    return drafts
+
+
+_ADVISED = re.compile(r"(?<![不勿])(?:可|宜|应|采)用(?P<list>[^。;；]{2,60}?)(?:灭火|扑救)")
+
+
+def _advised(ctx: Context, sentence: Sentence) -> list[Draft]:
+    """ "可用泡沫、干粉、二氧化碳、砂土灭火": every item must be a known medium."""
+    drafts: list[Draft] = []
+    for match in _ADVISED.finditer(ctx.shadow(sentence.start, sentence.end)):
+        if re.search(r"不|勿|禁", match.string[max(0, match.start() - 3) : match.start()]):
+            continue
+        start = sentence.start + match.start("list")
+        span = (sentence.start, sentence.end)
+        made = [
+            agent_draft(ctx, Relation.EXTINGUISHED_BY, part, span, sentence.sds)
+            for part in split_items(ctx, start, start + len(match["list"]))
+        ]
+        if made and all(made):
+            drafts += [draft for draft in made if draft]
+    return drafts
+
+
+def _media(ctx: Context, entry: Entry, relation: Relation) -> list[Draft]:
+    if ctx.no_data(entry):
+        return [ctx.no_data_draft(relation, NodeLabel.MEASURE, entry)]
+    start = entry.start
+    lead = _SUITABLE.match(ctx.shadow(start, entry.end))
+    start += lead.end() if lead else 0
+    span = _first_sentence(ctx, start, entry.end)
+    if re.search(r"不可|不宜|禁止|严禁|不得|do not|not |无效", ctx.shadow(*span), re.IGNORECASE):
+        return []
+    items = split_items(ctx, *span)
+    evidence = (entry.label_start if span[1] - entry.label_start <= 300 else start, span[1])
+    read = [(s, agent_draft(ctx, relation, _bare(ctx, s), evidence, entry.sds)) for s in items]
+    if any(draft is None for _, draft in read) and sum(d is not None for _, d in read) < len(read) - 1:
+        return []
+    complete = all(draft for _, draft in read) and not _OPEN_LIST.search(ctx.shadow(entry.start, entry.end))
+    listing = (
+        listing_key(ctx.reading.document_id, ctx.subject.name, relation, entry.start) if complete else ""
+    )
+    made = [agent_draft(ctx, relation, _bare(ctx, s), evidence, entry.sds, listing) for s, d in read if d]
+    return [draft for draft in made if draft]
+
+
+def _bare(ctx: Context, span: Span) -> Span:
+    """The medium without "用/使用" before and "灭火" after it."""
+    words = ctx.shadow(*span)
+    lead = re.match(r"^(?:请?(?:使用|采用|可用|用)|use |or |appropriate )", words, re.IGNORECASE)
+    tail = re.search(r"(?:灭火|扑救|等)$", words)
+    start = span[0] + (lead.end() if lead else 0)
+    end = span[0] + tail.start() if tail and tail.start() > (lead.end() if lead else 0) else span[1]
+    return start, end
+
+
+def _forbidden(ctx: Context, sentence: Sentence) -> list[Draft]:
+    words = ctx.shadow(sentence.start, sentence.end)
+    drafts = []
+    for match in _FORBID.finditer(words):
+        group = next(name for name in ("zh", "vain", "en", "list") if match[name])
+        offset = sentence.start + match.start(group)
+        part = match[group]
+        if group == "list":
+            spans = split_items(ctx, offset, offset + len(part))
+        else:
+            spans = [span for span in [_named_agent(ctx, offset, part)] if span]
+        for span in spans:
+            draft = agent_draft(
+                ctx, Relation.NOT_EXTINGUISHED_BY, span, (sentence.start, sentence.end), sentence.sds
+            )
+            if draft and draft.object_key:
+                drafts.append(draft)
+    return drafts
+
+
+def _named_agent(ctx: Context, offset: int, part: str) -> Span | None:
+    """The longest medium of the lexicon near the start ("直流水扑救" → 直流水; "a solid water jet")."""
+    known = sorted(agents(), key=len, reverse=True)
+    lead = re.match(r"^(?:a|an|the|有机类灭火剂\(如|强大?的?)\s*", part, re.IGNORECASE)
+    start = lead.end() if lead else 0
+    lowered = part.lower()
+    for name in known:
+        if lowered.startswith(name, start) and not re.match(r"[A-Za-z]", lowered[start + len(name) :][:1]):
+            return offset + start, offset + start + len(name)
+    return None
+
+
+# --- sentences ---------------------------------------------------------------------------------
+
+_APART = re.compile(
+    r"(?:应|须|必须)?与(?P<zh>[^。;；]{1,60}?)(?:等)?(?:分开|隔离|分库|分类)(?:存放|储存|贮存|堆放|存储)"
+    r"|(?:避免|严禁|切忌|不可|不得|禁止)与(?P<mix>[^,，。;；]{1,60}?)(?:等)?(?:混储|混存|共储|同储|混合储存|同库储存|同库存放)"
+    r"|(?:keep apart|store apart|store separately|keep separate|segregate|separated?)\s+from\s+(?P<en>[^.;]{1,120})",
+    re.IGNORECASE,
+)
+_NO_REACTION = re.compile(
+    r"与(?P<zh>[一-鿿、A-Za-z]{1,16}?)(?:持续)?(?:不|不会|并不|均不)(?:持续)?(?:发生)?(?:任何)?(?:化学|剧烈)?反应"
+    r"|不会?与(?P<zh2>[一-鿿、A-Za-z]{1,16}?)(?:持续)?(?:发生)?(?:化学)?反应"
+    r"|(?:does|do|will) not react with (?P<en>[A-Za-z ,]{2,60}?)(?= and is| and are|[.;,]|$)",
+    re.IGNORECASE,
+)
+_PRODUCT = re.compile(
+    r"(?P<dec>(?:受热|加热|高温|遇热|受高热)[^,，。;；]{0,6}?分解(?:时)?(?:会|可|能)?(?:生成|产生|放出|释放出|为|成)"
+    r"|(?:decomposes?|decomposition)(?: on heating| when heated)?,? (?:to (?:form|give|produce|yield|release)|(?:forming|giving|producing|releasing)))\s*(?P<decto>[^,，。;；.]{1,50})"
+    r"|(?P<burn>燃烧(?:时)?(?:会|可|能)?(?:生成|产生|放出|释放出)|(?:有害|危险)?燃烧产物(?:主要)?(?:为|有|是)|(?:burns|combustion)[^.;]{0,20}? (?:to (?:form|give|produce|yield)|(?:forming|giving|producing)))\s*(?P<burnto>[^,，。;；.]{1,50})",
+    re.IGNORECASE,
+)
+
+
+def stated(ctx: Context) -> list[Draft]:
+    """Segregation, "does not react with", and products, from sentences about the subject."""
+    drafts: list[Draft] = []
+    for sentence in ctx.reading.sentences:
+        words = ctx.shadow(sentence.start, sentence.end)
+        if not (sentence.label in {"装运", "运输注意事项"} or sentence.sds == 14):
+            drafts += _apart(ctx, sentence, words)
+        drafts += _no_reaction(ctx, sentence, words)
+        drafts += _products(ctx, sentence, words)
+    return drafts
+
+
+def _apart(ctx: Context, sentence: Sentence, words: str) -> list[Draft]:
+    drafts = []
+    for match in _APART.finditer(words):
+        group = next(name for name in ("zh", "mix", "en") if match[name])
+        if re.search(r"运输|装运|混运", words[: match.start()]):
+            continue
+        start = sentence.start + match.start(group)
+        evidence = (sentence.start, sentence.end)
+        items = split_items(ctx, start, start + len(match[group]))
+        read = [item for s in items if (item := _item(ctx, s)) is not None]
+        complete = len(read) == len(items) and "等" not in match[0] and not _OPEN_LIST.search(words)
+        listing = (
+            listing_key(ctx.reading.document_id, ctx.subject.name, Relation.STORE_APART_FROM, start)
+            if complete
+            else ""
+        )
+        drafts += [
+            _matter(
+                ctx,
+                Relation.STORE_APART_FROM,
+                part,
+                conditions,
+                evidence,
+                sentence.sds,
+                Modality.MUST,
+                listing,
+            )
+            for part, conditions in read
+        ]
+    return drafts
+
+
+def _no_reaction(ctx: Context, sentence: Sentence, words: str) -> list[Draft]:
+    """An explicit negative. What it holds under ("常温下", "dry") is kept as its condition."""
+    drafts = []
+    for match in _NO_REACTION.finditer(words):
+        group = next(name for name in ("zh", "zh2", "en") if match[name])
+        before = re.split(r"[；;:：]", words[: match.start()])[-1].strip(" ，,使")
+        conditions = _circumstances(ctx, before)
+        if conditions is None:
+            continue
+        start = sentence.start + match.start(group)
+        clause = (sentence.start + match.start() if group != "en" else sentence.start, sentence.end)
+        evidence = (sentence.start, sentence.end) if conditions else clause
+        for span in split_items(ctx, start, start + len(match[group])):
+            for part in _alternatives(ctx, span):
+                item = _item(ctx, part)
+                if item:
+                    drafts.append(
+                        _matter(ctx, Relation.INCOMPATIBLE_WITH, item[0], {**item[1], **conditions},
+                                evidence, sentence.sds, polarity=Polarity.NEGATIVE)
+                    )  # fmt: skip
+    return drafts
+
+
+def _alternatives(ctx: Context, span: Span) -> list[Span]:
+    """ "iron or steel": two items."""
+    match = re.search(r"\s+or\s+|或", ctx.shadow(*span))
+    if not match:
+        return [span]
+    return [(span[0], span[0] + match.start()), (span[0] + match.end(), span[1])]
+
+
+def _circumstances(ctx: Context, before: str) -> dict[str, str] | None:
+    """Conditions before a statement; None where the statement is about something else."""
+    if not before or not ctx.about_other(before):
+        return {}
+    if re.search(
+        r"干燥|常温|室温|浓|稀|高纯|无水|时$|下$|\bdry\b|\bat\b|pure|dilute|concentrated|对其稳定",
+        before,
+        re.IGNORECASE,
+    ):
+        return {"when": before}
+    names = sorted((n for n in ctx.names if n), key=len, reverse=True)
+    if any(name in before.lower() for name in names):
+        return {"when": before}
+    return None
+
+
+def _products(ctx: Context, sentence: Sentence, words: str) -> list[Draft]:
+    drafts = []
+    for match in _PRODUCT.finditer(words):
+        relation = Relation.DECOMPOSES_TO if match["dec"] else Relation.BURNS_TO
+        group = "decto" if match["dec"] else "burnto"
+        if sentence.sds is None and not re.search(r"[一-鿿]", match[0]):
+            continue  # English articles speak of syntheses and intermediates in the same words
+        owner = re.split(r"[，,。；;、]", words[: match.start()])[-1].strip()
+        if (
+            owner
+            and ctx.about_other(owner)
+            and not re.fullmatch(r"其|本品|该物质|it|which", owner, re.IGNORECASE)
+        ):
+            continue
+        if re.search(r"不(?:会|能|易)?$|not ", words[: match.start()][-6:]):
+            continue
+        start = sentence.start + match.start(group)
+        drafts += [
+            _matter(ctx, relation, item[0], item[1], (sentence.start, sentence.end), sentence.sds)
+            for span in split_items(ctx, start, start + len(match[group]))
+            if (item := _item(ctx, span)) is not None
+        ]
+    return drafts

@@ -1,0 +1,62 @@
+"""The offline answer: all rules over one document."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from corpus.documents import RefinedDocument
+from kg.extraction import codes, instructions, matters, tables, values
+from kg.extraction.context import Context
+from kg.extraction.model import Draft, Subject
+from kg.extraction.reader import read
+from kg.extraction.subject import find_subject
+from kg.schema import DropReason, Relation
+
+_SUBJECT_RULES = (
+    codes.identifiers,
+    codes.names,
+    codes.uses,
+    codes.classifications,
+    codes.hazard_codes,
+    codes.pictograms,
+    codes.nfpa,
+    tables.components,
+    tables.flat_components,
+    instructions.measures,
+    matters.extinguishing,
+    matters.reactivity,
+    matters.stated,
+    instructions.protection,
+    tables.limit_tables,
+    values.exposure_limits,
+    values.measurements,
+    values.prose_measurements,
+    values.toxicity,
+    codes.transport,
+    codes.regulations,
+)
+
+
+def extract(document: RefinedDocument) -> tuple[Subject | None, list[Draft]]:
+    """All drafts of a document in text order, and its subject.
+
+    Without a subject only tables that name their own substances are read.
+    """
+    reading = read(document)
+    subject = find_subject(document, reading)
+    ctx = Context.of(reading, subject or Subject(""))
+    drafts = tables.many_substances(ctx)
+    if subject is not None:
+        for rule in _SUBJECT_RULES:
+            drafts += rule(ctx)
+    drafts = [_without_self(draft, ctx) for draft in drafts]
+    drafts.sort(key=lambda d: (d.start, d.end, d.relation.value, d.object, d.polarity.value))
+    return subject, drafts
+
+
+def _without_self(draft: Draft, ctx: Context) -> Draft:
+    """A substance does not stand in a relation to itself."""
+    named = draft.object_label.value == "Substance" and not ctx.about_other(draft.object)
+    if named and not draft.subject and draft.relation is not Relation.HAS_COMPONENT:
+        return replace(draft, rejected=DropReason.SELF_LOOP)
+    return draft

@@ -1,0 +1,293 @@
+"""Tables with columns: components of a mixture, exposure limits, and lists of many substances."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from corpus.names import find_cas
+from corpus.quantities import Quantity, is_no_data, parse_quantities
+from kg.extraction.context import Context
+from kg.extraction.model import Cell, Draft, Grid
+from kg.extraction.values import concentration, limit_draft, limit_kind
+from kg.schema import (
+    AliasKind,
+    DropReason,
+    NodeLabel,
+    Relation,
+    alias_key,
+    regulation_key,
+    transport_key,
+)
+
+_COLUMNS: tuple[tuple[str, str], ...] = (
+    ("cas", r"cas"),
+    ("share", r"含量|浓度|质量分数|concentration|wt|^%|content"),
+    ("threshold", r"临界量|threshold"),
+    ("kind", r"^类型$|^type$"),
+    ("value", r"^数值$|^value$|限值"),
+    ("note", r"备注|note|remark"),
+    ("source", r"来源|国家|^source$|标准"),
+    ("un", r"\(4\)\s*id|un\s?(?:no|number|号)|identification number"),
+    ("class", r"\(3\)\s*class|hazard class|^类别$|class or division"),
+    ("group", r"\(5\)\s*pg|packing group|包装"),
+    (
+        "name",
+        r"组分|组成|成分|名称|化学名|component|substance|ingredient|^name$|chemical name|description|proper shipping",
+    ),
+)
+_NUMERIC = re.compile(r"^[\d.,]+$")
+
+
+def _columns(ctx: Context, grid: Grid) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for index, cell in enumerate(grid.header):
+        words = ctx.shadow(cell.start, cell.end).lower().strip()
+        for name, pattern in _COLUMNS:
+            if name not in found and words and re.search(pattern, words):
+                found[name] = index
+                break
+    return found
+
+
+def _at(row: tuple[Cell, ...], index: int | None) -> Cell | None:
+    if index is None or index >= len(row):
+        return None
+    cell = row[index]
+    return cell if cell.end > cell.start else None
+
+
+def _span(row: tuple[Cell, ...]) -> tuple[int, int]:
+    full = [cell for cell in row if cell.end > cell.start]
+    return full[0].start, full[-1].end
+
+
+def components(ctx: Context) -> list[Draft]:
+    """HAS_COMPONENT of a mixture: name, CAS number and share of each row."""
+    drafts: list[Draft] = []
+    if not ctx.subject.mixture:
+        return drafts
+    for grid in ctx.reading.grids:
+        columns = _columns(ctx, grid)
+        if "name" not in columns or not ({"cas", "share"} & columns.keys()) or "threshold" in columns:
+            continue
+        for row in grid.rows:
+            draft = _component(ctx, grid, columns, row)
+            if draft:
+                drafts.append(draft)
+    return drafts
+
+
+_FLAT_ROW = re.compile(
+    r"(?P<name>[^;；:：|\n]{1,30})\s*[:：|]\s*(?P<cas>\d{2,7}-\d{2}-\d)\s*[:：|]\s*(?P<share>[^;；|\n]{0,20}%)"
+)
+
+
+def flat_components(ctx: Context) -> list[Draft]:
+    """HAS_COMPONENT of a table that was flattened into a line ("甲醛: 50-00-0: 37%")."""
+    if not ctx.subject.mixture:
+        return []
+    drafts: list[Draft] = []
+    grids = [
+        _span(row) for grid in ctx.reading.grids for row in grid.rows if any(c.end > c.start for c in row)
+    ]
+    for match in _FLAT_ROW.finditer(ctx.reading.shadow):
+        if any(a <= match.start("cas") < b for a, b in grids):
+            continue
+        cells = {name: ctx.trim(match.start(name), match.end(name)) for name in ("name", "cas", "share")}
+        name, cas, share = cells["name"], cells["cas"], cells["share"]
+        if name and cas and share:
+            row = (Cell(*name), Cell(*cas), Cell(*share))
+            draft = _component(ctx, Grid((), (row,), 3), {"name": 0, "cas": 1, "share": 2}, row)
+            drafts += [draft] if draft else []
+    return drafts
+
+
+def _component(ctx: Context, grid: Grid, columns: dict[str, int], row: tuple[Cell, ...]) -> Draft | None:
+    name = _at(row, columns["name"])
+    if name is None:
+        return None
+    words = ctx.text(name.start, name.end)
+    remark = re.search(r"\s*[(（]([^()（）]+)[)）]$", words)
+    number = _at(row, columns.get("cas"))
+    cas = find_cas(ctx.shadow(number.start, number.end)) if number else []
+    share = _at(row, columns.get("share"))
+    value = _share(ctx, share)
+    properties = {"cas": cas[0]} if len(cas) == 1 else {}
+    missing = DropReason.MISSING_VALUE if not cas and value is None else None
+    return ctx.draft(
+        Relation.HAS_COMPONENT, words[: remark.start()] if remark else words, NodeLabel.SUBSTANCE, _span(row),
+        properties=properties, value=value.as_value() if value else {}, section=grid.sds,
+        conditions={"note": remark[1]} if remark else {}, rejected=missing,
+    )  # fmt: skip
+
+
+def _share(ctx: Context, cell: Cell | None) -> Quantity | None:
+    if cell is None:
+        return None
+    found = parse_quantities(ctx.shadow(cell.start, cell.end), dimension="percent")
+    return found[0] if len(found) == 1 else None
+
+
+def limit_tables(ctx: Context) -> list[Draft]:
+    """HAS_LIMIT from tables with a column for the kind of limit."""
+    drafts: list[Draft] = []
+    for grid in ctx.reading.grids:
+        columns = _columns(ctx, grid)
+        if not {"kind", "value"} <= columns.keys():
+            continue
+        for row in grid.rows:
+            drafts += _limit_row(ctx, grid, columns, row)
+    return drafts
+
+
+def _limit_row(ctx: Context, grid: Grid, columns: dict[str, int], row: tuple[Cell, ...]) -> list[Draft]:
+    """Cells are found by what they hold: spans that were not expanded shift a row."""
+    kind = value = None
+    for cell in row:
+        words = ctx.shadow(cell.start, cell.end).strip()
+        if re.fullmatch(
+            r"(?:PC-TWA|PC-STEL|MAC|TLV-TWA|TLV-STEL|TLV-C|TWA|STEL|CEILING|Ceiling|IDLH|PEL|REL)", words
+        ):
+            kind = words
+        elif kind and value is None and not is_no_data(words):
+            value = concentration(words) and cell
+    if kind is None or value is None:
+        return []
+    quantity = concentration(ctx.shadow(value.start, value.end))
+    if quantity is None:
+        return []
+    source = next(
+        (
+            w
+            for c in row
+            if (w := ctx.shadow(c.start, c.end).strip()) in {"中国", "美国", "OSHA", "NIOSH", "ACGIH", "台湾"}
+        ),
+        "",
+    )
+    name, jurisdiction = limit_kind(kind, source)
+    shown = quantity.as_value()
+    note = next((c for c in row if c.start > value.end and c.end > c.start), None)
+    if note:
+        shown["conditions"] = {**shown.get("conditions", {}), "note": ctx.text(note.start, note.end)}
+    return [
+        limit_draft(ctx, name, jurisdiction, shown, _span(row), grid.sds, ctx.text(value.start, value.end))
+    ]
+
+
+# --- lists of many substances ----------------------------------------------------------------
+
+_NAME_SPLIT = re.compile(r"[，,]")
+
+
+def many_substances(ctx: Context) -> list[Draft]:
+    """Each row its own substance: thresholds of major-hazard lists, transport tables.
+
+    A row that names several things, a family or "n.o.s." is left out: its value
+    belongs to none of them alone.
+    """
+    drafts: list[Draft] = []
+    for grid in ctx.reading.grids:
+        columns = _columns(ctx, grid)
+        if "name" in columns and "threshold" in columns:
+            drafts += _thresholds(ctx, grid, columns)
+        elif {"name", "un", "class"} <= columns.keys():
+            drafts += _hazmat(ctx, grid, columns)
+    return drafts
+
+
+def _row_name(ctx: Context, cell: Cell | None) -> tuple[str, str] | None:
+    """Name and remark of a row, None where it names several things or a family."""
+    if cell is None:
+        return None
+    words = ctx.text(cell.start, cell.end)
+    plain = ctx.shadow(cell.start, cell.end)
+    remark = re.search(r"\s*\(([^()]+)\)\s*$", plain)
+    name = words[: remark.start()] if remark else words
+    shown = plain[: remark.start()] if remark else plain
+    if (
+        not shown
+        or len(shown) > 40
+        or re.search(
+            r"n\.o\.s|和|及|或|类$|、|(?<=[一-鿿])[,，]|\bor\b|\band\b|mixture|see |,\s*(?:n\.|solution)",
+            shown,
+        )
+    ):
+        return None
+    if re.search(r"[;；]", shown) or _NUMERIC.match(shown):
+        return None
+    return name.strip(), words[remark.start(1) : remark.end(1)] if remark else ""
+
+
+def _regulation(ctx: Context) -> str:
+    """The standard that a table belongs to, where the page names exactly one ("GB 18218")."""
+    found = {
+        re.sub(r"\s+", " ", m[0].upper()).replace("GB18218", "GB 18218")
+        for m in re.finditer(r"GB\s?(?:/T)?\s?\d{4,5}(?:[-—–]\d{4})?", ctx.reading.shadow)
+    }
+    return found.pop() if len(found) == 1 else ""
+
+
+def _thresholds(ctx: Context, grid: Grid, columns: dict[str, int]) -> list[Draft]:
+    header = grid.header[columns["threshold"]]
+    unit = re.search(r"\(\s*([^()]+?)\s*\)", ctx.shadow(header.start, header.end))
+    written = {"t": "t", "T": "t", "吨": "t", "kg": "kg"}.get(unit[1].strip() if unit else "", "")
+    title = _regulation(ctx) or grid.heading or ctx.reading.title
+    drafts: list[Draft] = []
+    if not written or not title:
+        return drafts
+    for row in grid.rows:
+        named = _row_name(ctx, _at(row, columns["name"]))
+        cell = _at(row, columns["threshold"])
+        if named is None or cell is None:
+            continue
+        found = parse_quantities(ctx.shadow(cell.start, cell.end).replace("。", "."), default_unit=written)
+        if len(found) != 1:
+            continue
+        conditions = {"note": named[1]} if named[1] else {}
+        value = found[0].as_value() | {"unit_quote": ctx.text(header.start, header.end)}
+        draft = ctx.draft(
+            Relation.REGULATED_BY, title, NodeLabel.REGULATION, _span(row), key=regulation_key(title),
+            properties={"name": title}, value=value, conditions=conditions, section=grid.sds, subject=named[0],
+        )  # fmt: skip
+        drafts.append(replace(draft, unit_span=(header.start, header.end)))
+        drafts += _row_cas(ctx, grid, columns, row, named[0])
+    return drafts
+
+
+def _row_cas(
+    ctx: Context, grid: Grid, columns: dict[str, int], row: tuple[Cell, ...], name: str
+) -> list[Draft]:
+    cell = _at(row, columns.get("cas"))
+    numbers = find_cas(ctx.shadow(cell.start, cell.end)) if cell else []
+    if len(numbers) != 1:
+        return []
+    return [
+        ctx.draft(
+            Relation.HAS_ALIAS, numbers[0], NodeLabel.ALIAS, _span(row), key=alias_key(numbers[0], AliasKind.CAS),
+            properties={"kind": AliasKind.CAS.value}, section=grid.sds, subject=name,
+        )
+    ]  # fmt: skip
+
+
+def _hazmat(ctx: Context, grid: Grid, columns: dict[str, int]) -> list[Draft]:
+    drafts = []
+    for row in grid.rows:
+        named = _row_name(ctx, _at(row, columns["name"]))
+        cells = {name: _at(row, columns.get(name)) for name in ("un", "class", "group")}
+        words = {name: ctx.shadow(c.start, c.end).strip() if c else "" for name, c in cells.items()}
+        un = re.fullmatch(r"UN\s?(\d{4})", words["un"])
+        hazard = re.fullmatch(r"[1-9](?:\.[1-6][A-S]?)?", words["class"])
+        if named is None or un is None or hazard is None:
+            continue
+        group = words["group"] if words["group"] in {"I", "II", "III"} else ""
+        last = max(c.end for c in cells.values() if c)
+        drafts.append(
+            ctx.draft(
+                Relation.SHIPPED_AS, f"UN{un[1]}", NodeLabel.TRANSPORT_ENTRY, (_span(row)[0], last),
+                key=transport_key(un[1], hazard[0], group), subject=named[0], section=grid.sds,
+                properties={"un": un[1], "hazard_class": hazard[0], "packing_group": group},
+                conditions={"note": named[1]} if named[1] else {},
+            )
+        )  # fmt: skip
+    return drafts

@@ -1,0 +1,72 @@
+"""Settings of the graph store and of question generation."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+
+
+class GraphSettings(BaseModel):
+    """Where the graph lives. Without ``uri`` the platform starts its own Bolt server on loopback."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    uri: str | None = Field(
+        default=None, description="Bolt address of a Neo4j server (bolt://… or neo4j://…); unset: embedded"
+    )
+    user: str = Field(default="neo4j", description="User on that server")
+    password: SecretStr | None = Field(default=None, description="Password on that server")
+    database: str = Field(default="neo4j", min_length=1, description="Database on that server, always named")
+    batch_size: int = Field(default=1000, ge=1, le=25_000, description="Rows of one UNWIND transaction")
+    documents_per_batch: int = Field(
+        default=200, ge=1, description="Documents whose contributions are read and written together"
+    )
+    heap: str = Field(default="1g", pattern=r"^\d+[mg]$", description="Java heap of the embedded server")
+    start_timeout_s: float = Field(default=60.0, gt=0, description="How long to wait until Bolt answers")
+
+    @model_validator(mode="after")
+    def _complete(self) -> GraphSettings:
+        if self.uri is not None and "://" not in self.uri:
+            raise ValueError("the graph address needs a scheme, for example bolt://localhost:7687")
+        if self.uri is not None and self.password is None:
+            raise ValueError("a graph server needs a password (HCHEM_GRAPH__PASSWORD)")
+        return self
+
+
+class QuestionSettings(BaseModel):
+    """What questions are made, how many, and how they are divided."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    seed: int = Field(default=0, description="Seed of every sampling order and of the split")
+    evaluation_share: float = Field(
+        default=0.3, ge=0, le=1, description="Share of substance groups on the evaluation side"
+    )
+    curated_per_cell: int = Field(
+        default=8, ge=1, description="Curated questions per kind, section and language on the evaluation side"
+    )
+    list_limit: int = Field(
+        default=10, ge=1, description="Longest answer list; above it only the count is asked"
+    )
+    hub_degree: int = Field(
+        default=60, ge=1, description="Intermediate nodes with more neighbours are not walked"
+    )
+    per_seed: int = Field(default=4, ge=1, description="Multi-hop questions per seed and metapath")
+    per_metapath: int = Field(default=200, ge=1, description="Multi-hop questions per metapath")
+    per_answer: int = Field(default=6, ge=1, description="Multi-hop questions with the same answer")
+    per_document: int = Field(default=400, ge=1, description="Questions of one kind resting on one document")
+    tolerance: float = Field(
+        default=0.02, ge=0, description="Relative spread within which sources agree on a value"
+    )
+    temperature_tolerance_k: float = Field(
+        default=2.0, ge=0, description="Spread in kelvin within which sources agree on a temperature"
+    )
+    margin: float = Field(
+        default=0.1, gt=0, description="Relative margin that a comparison needs above the spread of sources"
+    )
+    temperature_margin_k: float = Field(
+        default=10.0, gt=0, description="Margin in kelvin that a comparison of temperatures needs"
+    )
+    max_answer_characters: int = Field(
+        default=1200, ge=50, description="Longest answer text of a section question"
+    )
+    languages: tuple[str, ...] = Field(default=("zh", "en"), description="Languages questions are worded in")

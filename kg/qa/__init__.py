@@ -1,0 +1,1 @@
+"""Questions that graph queries prove, with references into the documents."""

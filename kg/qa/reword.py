@@ -1,0 +1,118 @@
+"""Skill ``reword_question``: a model may say a template's question more naturally, and only that."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pydantic import BaseModel, Field
+
+from kg.qa.facts import plain
+from models.skills import ACCEPT, Message, Skill, Verdict
+
+
+@dataclass(frozen=True)
+class RewordIn:
+    """A template's question. ``keep``: words that must stay (names, titles, codes); ``hidden``: the answer."""
+
+    question: str
+    language: str
+    keep: tuple[str, ...]
+    hidden: tuple[str, ...]
+    plural: bool
+
+
+class Reworded(BaseModel):
+    """The question in other words."""
+
+    question: str = Field(min_length=4, max_length=600)
+
+
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_UNITS = re.compile(r"°[CF]|℃|℉|%|\b(?:kPa|Pa|MPa|mg/kg|mg/m3|mg/m³|ppm|g/mol|g/cm3|g/cm³|K)\b")
+_NEGATION = {
+    "zh": re.compile(r"不|非|无|禁|勿|未|没"),
+    "en": re.compile(
+        r"\b(?:not|no|never|without|un\w+able|unsuitable|incompatib\w+|must not|cannot)\b", re.IGNORECASE
+    ),
+}
+_PLURAL = {
+    "zh": re.compile(r"哪些|哪几|都有|列出|分别"),
+    "en": re.compile(r"\b(?:which|what)\b(?!.*\bis the\b)|\blist\b|\bare\b", re.IGNORECASE),
+}
+_DIRECTION = re.compile(r"最高|最低|更高|高于|低于|highest|lowest|higher|lower|共同|both", re.IGNORECASE)
+_HAN = re.compile(r"[一-鿿]")
+
+
+class RewordQuestion(Skill[RewordIn, Reworded]):
+    """Reword a question without touching what it asks (knowledge-graph design, section 5)."""
+
+    name: ClassVar[str] = "reword_question"
+    version: ClassVar[str] = "1"
+    output: ClassVar[type[BaseModel]] = Reworded
+
+    def messages(self, given: RewordIn) -> list[Message]:
+        """The rules first (shared), the question last."""
+        if given.language == "zh":
+            rules = (
+                "把下面的化学品安全问题改写得更自然，意思不变。必须原样保留：所有名称、文件名、编号、数字、单位、否定词、"
+                '比较方向和单复数。不得增加条件，不得透露答案。只输出 JSON：{"question": "…"}'
+            )
+            kept = "须原样保留：" + "；".join(given.keep)
+        else:
+            rules = (
+                "Reword the chemical-safety question below so that it reads naturally; its meaning must not change. "
+                "Keep verbatim all names, titles, codes, numbers, units, negations, the direction of comparisons, and "
+                'singular or plural. Add no condition and do not reveal the answer. Output JSON only: {"question": "…"}'
+            )
+            kept = "Keep verbatim: " + "; ".join(given.keep)
+        return [Message("system", rules), Message("user", f"{kept}\n\n{given.question}")]
+
+    def check(self, given: RewordIn, answer: Reworded) -> Verdict:
+        """Names, numbers, units, polarity, plural, direction and language kept; answer not given away."""
+        problems = list(problems_of(given, answer.question))
+        return Verdict.ask_again(*problems) if problems else ACCEPT
+
+    def offline(self, given: RewordIn) -> Reworded:
+        """The template's own words."""
+        return Reworded(question=given.question)
+
+
+def problems_of(given: RewordIn, question: str) -> list[str]:
+    """What a rewording changed that it must not change."""
+    said = unicodedata.normalize("NFKC", question)
+    asked = unicodedata.normalize("NFKC", given.question)
+    problems = [f"{word!r} is missing" for word in given.keep if plain(word) not in plain(said)]
+    if Counter(_NUMBER.findall(said)) != Counter(_NUMBER.findall(asked)):
+        problems.append("the numbers differ")
+    if Counter(_UNITS.findall(said)) != Counter(_UNITS.findall(asked)):
+        problems.append("the units differ")
+    language = "zh" if given.language == "zh" else "en"
+    if bool(_NEGATION[language].search(_without(said, given.keep))) != bool(
+        _NEGATION[language].search(_without(asked, given.keep))
+    ):
+        problems.append("the polarity differs")
+    if {w.lower() for w in _DIRECTION.findall(said)} != {w.lower() for w in _DIRECTION.findall(asked)}:
+        problems.append("the direction of the comparison differs")
+    if given.plural and not _PLURAL[language].search(said):
+        problems.append("the plural is lost")
+    if (language == "zh") != (len(_HAN.findall(said)) >= max(3, len(said) * 0.15)):
+        problems.append("the language is wrong")
+    if "\n" in question.strip():
+        problems.append("it is not one line")
+    asked_plain = plain(asked)
+    problems += [
+        "the answer is given away"
+        for word in given.hidden
+        if len(plain(word)) >= 2 and plain(word) in plain(said) and plain(word) not in asked_plain
+    ]
+    return problems
+
+
+def _without(text: str, words: tuple[str, ...]) -> str:
+    for word in sorted(words, key=len, reverse=True):
+        text = text.replace(unicodedata.normalize("NFKC", word), " ")
+    return text

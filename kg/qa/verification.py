@@ -1,0 +1,354 @@
+"""Verification of candidates: every proof is run against the graph, every reference read in its document.
+
+A candidate that fails any check is rejected with the reason; nothing is repaired.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any
+
+from kg.graph_settings import QuestionSettings
+from kg.qa.facts import Fact, Facts, plain
+from kg.qa.multi_hop import run
+from kg.qa.records import Candidate
+from kg.qa.sampling import Side, side_of
+from kg.schema import NodeLabel, Relation
+from kg.store import GraphStore
+
+
+class Reason(StrEnum):
+    """Why a question is not kept."""
+
+    NO_REFERENCE = "no_reference"
+    FEW_REFERENCES = "fewer_than_two_references"
+    REFERENCE_NOT_FOUND = "reference_not_in_document"
+    STALE_REFERENCE = "reference_of_other_version"
+    NUMBER_NOT_IN_EVIDENCE = "number_not_in_evidence"
+    NEGATED_EVIDENCE = "negated_evidence"
+    ANSWER_LEAKED = "answer_in_question"
+    SUBJECT_NOT_NAMED = "subject_not_named"
+    WRONG_LANGUAGE = "wrong_language"
+    SELF_LOOP = "self_loop"
+    ALIAS_OF_SEED = "alias_of_seed"
+    SAME_ANSWERS = "answers_are_one_thing"
+    PROOF_DIFFERS = "proof_gives_other_answers"
+    SHORTCUT = "shortcut"
+    DIRECT_EDGE = "direct_edge"
+    HUB = "hub"
+    OTHER_ENTRIES = "evidence_names_other_un_numbers"
+    LIST_INCOMPLETE = "list_not_complete_in_text"
+    DENIED_IN_LIST = "denied_item_in_text"
+    BOTH_SIDES = "both_sides_of_split"
+    AMBIGUOUS_TEXT = "same_text_other_answer"
+    DUPLICATE = "duplicate"
+    UNBALANCED = "unbalanced"
+
+
+def verify(
+    candidates: Sequence[Candidate],
+    facts: Facts,
+    store: GraphStore,
+    settings: QuestionSettings,
+    sides: Mapping[str, Side],
+) -> dict[str, str]:
+    """Candidate id → reason of rejection ("" for those that hold)."""
+    verdicts = {c.id: _text_checks(c, facts, sides) for c in candidates}
+    left = [c for c in candidates if not verdicts[c.id]]
+    answers = run(store, [c.proof for c in left])
+    for candidate, found in zip(left, answers, strict=True):
+        if found != tuple(sorted(candidate.expected)):
+            verdicts[candidate.id] = Reason.PROOF_DIFFERS
+    _further_checks([c for c in left if not verdicts[c.id]], store, verdicts)
+    _hubs([c for c in left if not verdicts[c.id]], facts, settings, verdicts)
+    return verdicts
+
+
+def _further_checks(candidates: Sequence[Candidate], store: GraphStore, verdicts: dict[str, str]) -> None:
+    checks = [(c.id, check) for c in candidates for check in c.checks]
+    found = run(store, [check.proof for _, check in checks])
+    for (candidate_id, check), answers in zip(checks, found, strict=True):
+        if not verdicts[candidate_id] and not check.holds(answers):
+            verdicts[candidate_id] = check.reason
+
+
+def _hubs(
+    candidates: Sequence[Candidate], facts: Facts, settings: QuestionSettings, verdicts: dict[str, str]
+) -> None:
+    """Intermediate nodes of a path must not be hubs, whoever sampled it."""
+    degree: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for fact in facts.facts:
+        if fact.positive:
+            degree[fact.object, fact.relation.value].add(fact.subject)
+            degree[fact.subject, fact.relation.value].add(fact.object)
+    for candidate in candidates:
+        if candidate.kind != "multi_hop":
+            continue
+        relations = re.findall(r"-([A-Z_]+)-", candidate.metapath)
+        for at, node in enumerate(candidate.nodes[1:-1], start=1):
+            around = {relations[at - 1], relations[at]} if at < len(relations) else set()
+            if any(len(degree[node, relation]) > settings.hub_degree for relation in around):
+                verdicts[candidate.id] = Reason.HUB
+
+
+# --- checks on text -------------------------------------------------------------
+
+
+def _text_checks(candidate: Candidate, facts: Facts, sides: Mapping[str, Side]) -> str:
+    return (
+        _references(candidate, facts)
+        or _nodes(candidate, facts)
+        or _evidence(candidate, facts)
+        or _lists(candidate, facts)
+        or wording_problem(candidate, facts, candidate.question)
+        or ("" if side_of(candidate.substances, sides) is not None else Reason.BOTH_SIDES)
+    )
+
+
+def _references(candidate: Candidate, facts: Facts) -> str:
+    if not candidate.references:
+        return Reason.NO_REFERENCE
+    texts = facts.sources
+    for reference in candidate.references:
+        source = texts.get(reference.document_id)
+        if source is None or source.version_id != reference.version_id:
+            return Reason.STALE_REFERENCE
+        if not reference.quote.strip() or source.text[reference.start : reference.end] != reference.quote:
+            return Reason.REFERENCE_NOT_FOUND
+    if candidate.kind == "multi_hop":
+        spans = {(r.document_id, r.start, r.end) for r in candidate.references}
+        if len(spans) < 2:
+            return Reason.FEW_REFERENCES
+    return ""
+
+
+def _nodes(candidate: Candidate, facts: Facts) -> str:
+    """No node twice on a path, no answer that is the seed under another name."""
+    if len(set(candidate.nodes)) != len(candidate.nodes):
+        return Reason.SELF_LOOP
+    if any(subject == item for subject, _, item in candidate.triples):
+        return Reason.SELF_LOOP
+    if candidate.kind not in {"multi_hop", "aggregative"}:
+        return ""
+    answers = [key for key in candidate.expected if isinstance(key, str)]
+    named = {key: _names(facts, key) for key in answers}
+    if candidate.kind == "multi_hop":
+        seed = _names(facts, candidate.nodes[0])
+        if candidate.nodes[0] in answers or any(seed & names for names in named.values()):
+            return Reason.ALIAS_OF_SEED
+    for i, left in enumerate(answers):
+        if any(named[left] & named[right] for right in answers[i + 1 :]):
+            return Reason.SAME_ANSWERS
+    return ""
+
+
+def _names(facts: Facts, key: str) -> set[str]:
+    labels = (NodeLabel.SUBSTANCE, NodeLabel.MIXTURE, NodeLabel.REACTIVE_GROUP)
+    return set().union(*(facts.names(label, key) for label in labels))
+
+
+# words that turn a statement round; the relation's own negative wording ("incompatible", "禁配") is not among them
+_NEGATIONS = {
+    "zh": re.compile(
+        r"(?:并非|不是|不属于|未列为|没有列|未被分类|不分类|不会|不与|并不|未发现|无禁配|可以与|可与.{0,12}共存)"
+    ),
+    "en": re.compile(
+        r"\b(?:not (?:incompatible|classified|known|listed|considered|a\b|an\b|react)|no (?:incompatib|known)|"
+        r"is compatible|are compatible|does not|do not (?:burn|decompose|react)|never|neither|nor)\b",
+        re.IGNORECASE,
+    ),
+}
+_CHECKED_FOR_NEGATION = frozenset(
+    {
+        Relation.INCOMPATIBLE_WITH,
+        Relation.CLASSIFIED_AS,
+        Relation.HAS_H,
+        Relation.DECOMPOSES_TO,
+        Relation.BURNS_TO,
+        Relation.STORE_APART_FROM,
+        Relation.EXTINGUISHED_BY,
+        Relation.MEMBER_OF,
+        Relation.SHIPPED_AS,
+        Relation.HAS_COMPONENT,
+    }
+)
+
+
+def negated(fact: Fact) -> bool:
+    """A positive statement whose sentence says that it is not so."""
+    if fact.relation not in _CHECKED_FOR_NEGATION or not fact.positive:
+        return False
+    return any(pattern.search(fact.quote) for pattern in _NEGATIONS.values())
+
+
+def _evidence(candidate: Candidate, facts: Facts) -> str:
+    """The facts behind the triples still say what the question takes them to say."""
+    behind = [fact for triple in candidate.triples for fact in facts.by_triple.get(_key(triple), ())]
+    spans = {(r.document_id, r.start, r.end) for r in candidate.references}
+    shown = [f for f in behind if (f.source.document_id, f.start, f.end) in spans]
+    if any(negated(fact) for fact in shown):
+        return Reason.NEGATED_EVIDENCE
+    if any(_names_other_entries(fact) for fact in shown):
+        return Reason.OTHER_ENTRIES
+    if candidate.kind == "single_hop" or candidate.relation == Relation.HAS_MEASUREMENT.value:
+        for fact in shown:
+            if "text" not in fact.value and not _numbers_in_quote(fact):
+                return Reason.NUMBER_NOT_IN_EVIDENCE
+    return ""
+
+
+def _names_other_entries(fact: Fact) -> bool:
+    """The evidence of a transport entry gives further UN numbers (by form or concentration)."""
+    if fact.relation != Relation.SHIPPED_AS:
+        return False
+    numbers = set(
+        re.findall(r"(?<![\d.,])[0-3]\d{3}(?![\d.,]*\d)", unicodedata.normalize("NFKC", fact.quote))
+    )
+    return bool(numbers - {str(fact.properties.get("un"))})
+
+
+def _key(triple: tuple[str, str, str]) -> Any:
+    return (triple[0], Relation(triple[1]), triple[2])
+
+
+def _numbers_in_quote(fact: Fact) -> bool:
+    wanted = [fact.value.get(side) for side in ("min", "max")]
+    # a sign may be written apart from its number, so sizes are compared
+    numbers = tuple(abs(float(number)) for number in wanted if isinstance(number, int | float))
+    return _stand_in(numbers, fact.quote)
+
+
+@lru_cache(maxsize=65_536)
+def _stand_in(numbers: tuple[float, ...], quote: str) -> bool:
+    from corpus.quantities import numbers_in, parse_number, parse_quantities
+
+    def all_in(sizes: Sequence[float]) -> bool:
+        return all(any(_close(number, size) for size in sizes) for number in numbers)
+
+    plain_sizes = [abs(n) for text in numbers_in(quote) if (n := parse_number(text)) is not None]
+    if all_in(plain_sizes):
+        return True
+    read = [n for quantity in parse_quantities(quote) for n in (quantity.minimum, quantity.maximum)]
+    return all_in([*plain_sizes, *(abs(n) for n in read if n is not None)])
+
+
+def _close(left: float, right: float) -> bool:
+    return abs(left - right) <= 1e-9 * max(1.0, abs(left), abs(right))
+
+
+# --- complete lists against the text --------------------------------------------------
+
+
+def _lists(candidate: Candidate, facts: Facts) -> str:
+    """A list that is counted, given whole or denied on must be whole in the text too."""
+    for key in candidate.listings:
+        members = facts.by_listing.get(key, [])
+        if not members or not list_is_whole(members):
+            return Reason.LIST_INCOMPLETE
+        if candidate.kind == "boolean" and candidate.expected == ("no",):
+            denied = candidate.proof.parameters.get("object")
+            if isinstance(denied, str) and _in_text(denied, members, facts):
+                return Reason.DENIED_IN_LIST
+    return ""
+
+
+_SEPARATORS = re.compile(
+    r"[\s、，,;；。./|()（）\[\]·•\-–—:：*+&]+|(?:以及|和|及|与|或|等)|分开存放|分储|切忌混储|隔离储存|隔离存放|\b(?:and|or|the|a|an|with|etc)\b",
+    re.IGNORECASE,
+)
+_CODE = re.compile(r"\b(?:EU)?[HP]\d{3}[A-Za-z]{0,2}\b|GHS0\d")
+
+
+def list_is_whole(members: Sequence[Fact]) -> bool:
+    """Whether the lines the members were read from hold nothing but them.
+
+    Codes: all codes of the lines are members. Words: after the label, the
+    members' words and separators nothing is left.
+    """
+    text = members[0].source.text
+    lines = _lines(text, members)
+    found_codes = {code for line in lines for code in _CODE.findall(line)}
+    if members[0].relation in {Relation.HAS_H, Relation.HAS_P, Relation.SHOWS_PICTOGRAM}:
+        known = {code for fact in members for code in _CODE.findall(fact.object + " " + fact.words)}
+        return found_codes <= known
+    words = sorted({fact.words.strip() for fact in members if fact.words.strip()}, key=len, reverse=True)
+    if not words:
+        return False
+    return all(not _residue(line, words) for line in lines)
+
+
+def _lines(text: str, members: Sequence[Fact]) -> list[str]:
+    found = {}
+    for fact in members:
+        start = text.rfind("\n", 0, fact.start) + 1
+        end = text.find("\n", fact.end)
+        found[start] = text[start : end if end >= 0 else len(text)]
+    return [found[start] for start in sorted(found)]
+
+
+def _residue(line: str, words: Iterable[str]) -> str:
+    """What a line says beside its label and the members."""
+    rest = line.strip().strip("|").strip()
+    first = min((at for word in words if (at := rest.lower().find(word.lower())) >= 0), default=0)
+    rest = rest[first:]  # the label stands before the first member
+    for word in words:
+        rest = re.sub(re.escape(word), " ", rest, flags=re.IGNORECASE)
+    return _SEPARATORS.sub("", rest)
+
+
+def _in_text(key: str, members: Sequence[Fact], facts: Facts) -> bool:
+    """Whether any name of the denied item stands in the list's lines after all."""
+    lines = plain(" ".join(_lines(members[0].source.text, members)))
+    names = {plain(key.rpartition(":")[2])} if _CODE.fullmatch(key) else set()
+    for label in NodeLabel:
+        names |= facts.names(label, key)
+    return any(name and name in lines for name in names)
+
+
+# --- wording --------------------------------------------------------------------------
+
+
+_HAN = re.compile(r"[一-鿿]")
+
+
+def wording_problem(candidate: Candidate, facts: Facts, question: str) -> str:
+    """Language right, subject named, answer not given away; used for templates and rewordings alike."""
+    # a title or name keeps its own language
+    own = re.sub(r"《[^》]*》|“[^”]*”", "", question)
+    if (candidate.language == "zh") != (len(_HAN.findall(own)) >= max(2, len(own) * 0.1)):
+        return Reason.WRONG_LANGUAGE
+    if candidate.kind == "boolean" or candidate.template in {
+        "compare",
+        "highest",
+        "lowest",
+        "count",
+        "shipped",
+    }:
+        return ""
+    # names that the question has to name are not a leak where the answer's word is a part of them
+    asked = unicodedata.normalize("NFKC", question).casefold()
+    answers = {surface.casefold() for surface in candidate.surfaces}
+    for label in NodeLabel:
+        for key in candidate.nodes:
+            name = facts.name(label, key, candidate.language)
+            if name and name.casefold() not in answers:
+                asked = asked.replace(unicodedata.normalize("NFKC", name).casefold(), " ")
+    return Reason.ANSWER_LEAKED if any(says(asked, surface) for surface in candidate.surfaces) else ""
+
+
+def says(text: str, words: str) -> bool:
+    """Whether a text contains words: whole ones in Latin script, anywhere in Chinese."""
+    wanted = unicodedata.normalize("NFKC", words).casefold().strip()
+    if len(wanted) < 2:
+        return False
+    left = r"(?<![a-z0-9])" if wanted[0].isascii() else ""
+    right = r"(?![a-z0-9])" if wanted[-1].isascii() else ""
+    return (
+        re.search(left + re.escape(wanted) + right, unicodedata.normalize("NFKC", text).casefold())
+        is not None
+    )

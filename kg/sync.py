@@ -1,0 +1,239 @@
+"""Bring the graph in line with the catalogue, document by document.
+
+Only changed documents are touched. What a document no longer states is
+removed, and what it had supported is recomputed from the other documents.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from corpus.catalogue import Catalogue
+from corpus.catalogue.tables import Assertion, Document
+from kg import queries
+from kg.projection import (
+    Edge,
+    GraphRows,
+    Link,
+    Statement,
+    about,
+    aliases_by_key,
+    derived_rows,
+    document_rows,
+    entities_by_key,
+    entity_rows,
+    graph_documents,
+    kept_assertions,
+    section_key,
+    statements,
+)
+from kg.schema import RELATIONS, NodeLabel, Polarity, Relation
+from kg.store import Counters, GraphStore
+
+_L = NodeLabel
+Ends = set[tuple[NodeLabel, str]]
+
+
+@dataclass
+class Plan:
+    """Rows to write and what to take away, for a group of documents."""
+
+    rows: GraphRows = field(default_factory=GraphRows)
+    stale_nodes: dict[NodeLabel, set[str]] = field(default_factory=lambda: defaultdict(set))
+    stale_links: dict[Link, set[tuple[str, str]]] = field(default_factory=lambda: defaultdict(set))
+
+
+def sync_documents(
+    catalogue: Catalogue, store: GraphStore, documents: Sequence[str], run_id: str = ""
+) -> Counters:
+    """Write the contributions of documents as the catalogue has them now (none: they are removed).
+
+    Old assertions are deleted last: they are how a run that was killed half-way
+    finds out again which derived relationships have to be recomputed.
+    """
+    store.ensure_constraints()
+    with catalogue.reading() as session:
+        plan = _plan(session, store, documents)
+    now, after = _parted(plan)
+    done = store.write(now, run_id)
+    for link in sorted(plan.stale_links):
+        done.add(store.delete_links(link, plan.stale_links[link]))
+    for label in (_L.LISTING, _L.ASSERTION, _L.SECTION, _L.DOCUMENT):
+        done.add(store.delete_nodes(label, plan.stale_nodes[label]))
+    done.add(store.write(after, run_id))
+    return done
+
+
+def _parted(plan: Plan) -> tuple[GraphRows, GraphRows]:
+    """Rows to write at once, and those whose old node has to go first (its ends changed)."""
+    now, after = GraphRows(), GraphRows()
+    for label, rows in plan.rows.nodes.items():
+        for key, row in rows.items():
+            (after if key in plan.stale_nodes[label] else now).nodes[label][key] = row
+    for link, links in plan.rows.links.items():
+        for ends, row in links.items():
+            (after if ends[0] in plan.stale_nodes[link[1]] else now).links[link][ends] = row
+    return now, after
+
+
+def remove_vanished(catalogue: Catalogue, store: GraphStore, run_id: str = "", bite: int = 200) -> Counters:
+    """Remove the contributions of documents that the catalogue no longer keeps, and nodes nobody speaks of."""
+    store.ensure_constraints()
+    with catalogue.reading() as session:
+        present = set(graph_documents(session))
+    gone = sorted({row["key"] for row in store.read(queries.DOCUMENT_KEYS)} - present)
+    done = Counters()
+    for at in range(0, len(gone), bite):
+        done.add(sync_documents(catalogue, store, gone[at : at + bite], run_id))
+    done.nodes_deleted += store.delete_orphans()
+    return done
+
+
+def rebuild(catalogue: Catalogue, store: GraphStore, run_id: str = "", bite: int = 200) -> Counters:
+    """Drop the graph and load all of it from the catalogue."""
+    store.clear()
+    with catalogue.reading() as session:
+        documents = graph_documents(session)
+    done = Counters()
+    for at in range(0, len(documents), bite):
+        done.add(sync_documents(catalogue, store, documents[at : at + bite], run_id))
+    return done
+
+
+# --- planning -----------------------------------------------------------------
+
+
+def _plan(session: Session, store: GraphStore, documents: Sequence[str]) -> Plan:
+    old = store.read(queries.CONTRIBUTION, documents=list(documents)) if documents else []
+    rows, bare = expected_rows(session, documents, _edges(old))
+    plan = Plan(rows)
+    _find_stale(store, plan, documents, old)
+    for edge in bare:
+        plan.stale_links[edge[0], edge[1], edge[3]].add((edge[2], edge[4]))
+    return plan
+
+
+def expected_rows(
+    session: Session, documents: Sequence[str], edges: Iterable[Edge] = ()
+) -> tuple[GraphRows, list[Edge]]:
+    """What the graph should hold for documents, and which of ``edges`` nothing supports any more."""
+    graph = GraphRows()
+    rows = kept_assertions(session, documents)
+    entities = entities_by_key(session, _keys(rows))
+    found, skipped = statements(rows, entities)
+    graph.skipped.update(skipped)
+    _add_documents(session, graph, documents, found)
+    wanted = {s.edge for s in found if s.row.polarity == Polarity.POSITIVE} | set(edges)
+    ends = {(s.subject_label, s.row.subject_key) for s in found} | {
+        (s.object_label, s.row.object_key) for s in found
+    }
+    keys = {edge[4] for edge in wanted} | {edge[2] for edge in wanted} | {key for _, key in ends}
+    about_rows = about(session, keys)
+    backing, _ = statements(about_rows, entities_by_key(session, _keys(about_rows)))
+    by_object: dict[str, list[Assertion]] = defaultdict(list)
+    for statement in backing:
+        by_object[statement.row.object_key].append(statement.row)
+    names = [key for label, key in ends if label in {_L.SUBSTANCE, _L.MIXTURE}]
+    entity_rows(graph, ends, entities, aliases_by_key(session, names), by_object)
+    return graph, derived_rows(graph, wanted, backing)
+
+
+def verify_graph(catalogue: Catalogue, store: GraphStore, bite: int = 200) -> list[str]:
+    """What catalogue and graph disagree about, in words; empty when the graph is what it should be."""
+    nodes: dict[NodeLabel, dict[str, str]] = defaultdict(dict)
+    links: dict[Relation, dict[tuple[str, ...], str]] = defaultdict(dict)
+    with catalogue.reading() as session:
+        documents = graph_documents(session)
+        for at in range(0, len(documents), bite):
+            rows, _ = expected_rows(session, documents[at : at + bite])
+            for label, group in rows.nodes.items():
+                nodes[label] |= {key: row["hash"] for key, row in group.items()}
+            for (kind, start, end), found in rows.links.items():
+                links[kind] |= {(start, a, end, b): row["hash"] for (a, b), row in found.items()}
+    problems: list[str] = []
+    for label in NodeLabel:
+        there = {row["key"]: row["hash"] for row in store.stream(queries.node_hashes(label))}
+        problems += _differences(label.value, nodes[label], there)
+    for kind in Relation:
+        present = {
+            (row["start_label"], row["start"], row["end_label"], row["end"]): row["hash"]
+            for row in store.stream(queries.link_hashes(kind))
+        }
+        problems += _differences(kind.value, links[kind], present)
+    return problems
+
+
+def _differences(what: str, wanted: Mapping[Any, str], there: Mapping[Any, str]) -> list[str]:
+    def said(key: Any) -> str:
+        return key if isinstance(key, str) else f"{key[1]} -> {key[3]}"
+
+    return [
+        *(f"{what} {said(key)}: missing in the graph" for key in sorted(set(wanted) - set(there))),
+        *(f"{what} {said(key)}: not in the catalogue" for key in sorted(set(there) - set(wanted))),
+        *(
+            f"{what} {said(key)}: differs from the catalogue"
+            for key in sorted(set(wanted) & set(there))
+            if wanted[key] != there[key]
+        ),
+    ]
+
+
+def _keys(rows: Iterable[Assertion]) -> set[str]:
+    return {row.subject_key for row in rows} | {row.object_key for row in rows}
+
+
+def _add_documents(
+    session: Session, rows: GraphRows, documents: Sequence[str], found: Sequence[Statement]
+) -> None:
+    groups: dict[str, list[Statement]] = defaultdict(list)
+    for statement in found:
+        groups[statement.row.document_id].append(statement)
+    for document in session.scalars(
+        select(Document).where(Document.document_id.in_(sorted(groups))).order_by(Document.document_id)
+    ):
+        document_rows(rows, document, groups[document.document_id])
+
+
+def _edges(old: Sequence[dict[str, Any]]) -> set[Edge]:
+    """Derived relationships that assertions in the graph may have supported."""
+    found: set[Edge] = set()
+    for row in old:
+        if row["polarity"] != Polarity.POSITIVE:
+            continue
+        relation = Relation(row["relation"])
+        start = (_L(row["subject_label"]), row["subject"])
+        end = (_L(row["object_label"]), row["object"])
+        if RELATIONS[relation].symmetric and start[0] == end[0] and start[1] > end[1]:
+            start, end = end, start
+        found.add((relation, *start, *end))
+    return found
+
+
+_ENDS = ("subject", "subject_label", "object", "object_label", "document", "section")
+
+
+def _find_stale(
+    store: GraphStore, plan: Plan, documents: Sequence[str], old: Sequence[dict[str, Any]]
+) -> None:
+    new = plan.rows.nodes.get(_L.ASSERTION, {})
+    for row in old:
+        present = new.get(row["key"])
+        # an assertion whose ends changed is deleted with its links and written anew
+        if present is None or any(present["props"].get(end) != row[end] for end in _ENDS):
+            plan.stale_nodes[_L.ASSERTION].add(row["key"])
+        if row["section"]:
+            section = section_key(row["document"], row["section"])
+            if section not in plan.rows.nodes.get(_L.SECTION, {}):
+                plan.stale_nodes[_L.SECTION].add(section)
+    listings = plan.rows.nodes.get(_L.LISTING, {})
+    for row in store.read(queries.LISTINGS, documents=list(documents)):
+        present = listings.get(row["key"])
+        if present is None or any(present["props"].get(name) != row[name] for name in ("members", "subject")):
+            plan.stale_nodes[_L.LISTING].add(row["key"])
+    plan.stale_nodes[_L.DOCUMENT].update(set(documents) - set(plan.rows.nodes.get(_L.DOCUMENT, {})))

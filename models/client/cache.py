@@ -1,0 +1,101 @@
+"""Response cache: the raw answer is stored before anything is parsed; refused ones are never served."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from models.client.call import Call, Layer, Reply
+from models.protocols import AnswerStore, StoredAnswer
+
+
+class KeyLocks:
+    """One lock per key, so that equal calls at the same moment are paid once."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._locks: dict[str, tuple[threading.RLock, int]] = {}
+
+    @contextmanager
+    def hold(self, key: str) -> Iterator[None]:
+        """Hold the key's lock for a block; locks nobody waits for are forgotten."""
+        with self._guard:
+            lock, users = self._locks.get(key, (threading.RLock(), 0))
+            self._locks[key] = (lock, users + 1)
+        try:
+            with lock:
+                yield
+        finally:
+            with self._guard:
+                lock, users = self._locks[key]
+                if users == 1:
+                    del self._locks[key]
+                else:
+                    self._locks[key] = (lock, users - 1)
+
+
+class AnswerCache:
+    """The outermost layer. Without a store every call goes through."""
+
+    def __init__(self, following: Layer, store: AnswerStore | None) -> None:
+        self._following = following
+        self._store = store
+        self.locks = KeyLocks()
+
+    def __call__(self, call: Call) -> Reply:
+        """Serve a stored answer, or ask and store before anybody parses it."""
+        key = call.key()
+        known = self.stored(key)
+        if known is not None and known.state != "refused":
+            if self._store is not None:
+                self._store.served(key)
+            return _reply(known)
+        reply = self._following(call)
+        if self._store is not None:
+            self._store.put(_answer(key, call, reply))
+        return Reply(**{**reply.__dict__, "key": key})
+
+    def stored(self, key: str) -> StoredAnswer | None:
+        """What the store knows of a key, refused answers included."""
+        return None if self._store is None else self._store.get(key)
+
+    def mark(self, key: str, state: str, reason: str = "") -> None:
+        """Record the verdict on a stored answer."""
+        if self._store is not None:
+            self._store.mark(key, state, reason)
+
+
+def _answer(key: str, call: Call, reply: Reply) -> StoredAnswer:
+    return StoredAnswer(
+        key=key,
+        skill=call.skill,
+        skill_version=call.skill_version,
+        model=call.model.model,
+        draw=call.draw,
+        raw=reply.raw,
+        reason=f"refusal: {reply.refusal}" if reply.refusal else "",
+        finish_reason=reply.finish_reason,
+        tokens_in=reply.tokens_in,
+        tokens_cached=reply.tokens_cached,
+        tokens_out=reply.tokens_out,
+        cost=reply.cost,
+        seconds=round(reply.seconds, 3),
+        parameters=call.model.parameters(),
+    )
+
+
+def _reply(known: StoredAnswer) -> Reply:
+    refusal = known.reason.removeprefix("refusal: ") if known.reason.startswith("refusal: ") else ""
+    return Reply(
+        raw=known.raw,
+        finish_reason=known.finish_reason,
+        refusal=refusal,
+        tokens_in=known.tokens_in,
+        tokens_cached=known.tokens_cached,
+        tokens_out=known.tokens_out,
+        cost=known.cost,
+        seconds=known.seconds,
+        key=known.key,
+        from_store=True,
+    )

@@ -1,0 +1,316 @@
+"""``Models``: runs skills offline or on their models, and hands out embedders and perplexity."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Literal, TypeVar, cast
+
+from pydantic import BaseModel
+
+from models.client.budget import BudgetKeeper, BudgetLayer
+from models.client.cache import AnswerCache
+from models.client.call import Call, Layer, Reply, Transient
+from models.client.http import Clients, HttpLayer
+from models.client.limits import LimitLayer
+from models.client.parse import Unreadable, parse
+from models.client.retry import RetryLayer
+from models.errors import AnswerRejected, ModelRefused, OfflineUnavailable
+from models.protocols import AnswerStore, Embedder, Perplexity, StoredAnswer, VectorStore
+from models.settings import ModelSettings, ResolvedModel, is_loopback
+from models.skills import Answer, Message, Skill, Verdict
+from models.tokens import TokenCounter, token_counter
+from models.usage import Usage
+
+logger = logging.getLogger(__name__)
+
+In = TypeVar("In")
+Out = TypeVar("Out", bound=BaseModel)
+Purpose = Literal["cohesion", "index"]
+
+
+class Models:
+    """The one door to language and embedding models. Safe to share between threads.
+
+    ``answers`` and ``vectors`` keep what was paid for; without them nothing is
+    remembered between runs. It is built from settings and never pickled: each
+    process makes its own.
+    """
+
+    def __init__(
+        self,
+        settings: ModelSettings | None = None,
+        answers: AnswerStore | None = None,
+        vectors: VectorStore | None = None,
+    ) -> None:
+        self.settings = settings or ModelSettings()
+        self._answers = answers
+        self._vectors = vectors
+        self._usage = Usage()
+        self.clients = Clients()
+        self._lock = threading.Lock()
+        self._embedders: dict[str, Embedder] = {}
+        self._perplexity: Perplexity | None = None
+        self.budget = BudgetKeeper(self.settings.budget)
+        self._limits: dict[str, LimitLayer] = {}
+        for address in sorted({resolved.base_url for resolved in self.settings.configured().values()}):
+            if address.startswith("http://") and not is_loopback(address):
+                logger.warning("%s is not encrypted: prompts and keys can be read on the way", address)
+        self._http = HttpLayer(self.clients)
+        self._cache = AnswerCache(BudgetLayer(self._limited, self.budget), answers)
+
+    @classmethod
+    def offline(cls) -> Models:
+        """No model, no storage: for tests and file tools."""
+        return cls(ModelSettings(api_key=None))
+
+    def __reduce__(self) -> Any:
+        raise TypeError("Models is not pickled: send its settings and build it in the other process")
+
+    def __repr__(self) -> str:
+        named = {resolved.model for resolved in self.settings.configured().values()}
+        return f"Models({', '.join(sorted(named)) or 'offline'})"
+
+    # --- skills ---------------------------------------------------------------
+
+    def is_offline(self, skill_name: str) -> bool:
+        """Whether a skill is answered by its rules."""
+        return self.settings.resolve(skill_name) is None
+
+    def draws(self, skill_name: str) -> int:
+        """Independent answers to ask for; one where the skill is offline (its answer never varies)."""
+        resolved = self.settings.resolve(skill_name)
+        return 1 if resolved is None else resolved.draws
+
+    def identity(self, skill: Skill[Any, Any]) -> str:
+        """Who answers, for fingerprints: model, parameters and skill version, or ``offline/<version>``."""
+        resolved = self.settings.resolve(skill.name)
+        return f"{'offline' if resolved is None else resolved.identity()}/{skill.version}"
+
+    def run(self, skill: Skill[In, Out], given: In, *, draw: int = 0) -> Answer[Out]:
+        """A checked answer.
+
+        Raises OfflineUnavailable (no model and no honest rule), AnswerRejected
+        (failed its check after one repeat), ModelUnavailable and BudgetExhausted
+        (try again later), ModelRefused (the endpoint says no for good).
+        """
+        resolved = self.settings.resolve(skill.name)
+        if resolved is None:
+            return self._offline(skill, given, draw)
+        return self._ask(skill, given, draw, resolved)
+
+    def has_answer(self, skill: Skill[In, Any], given: In, draw: int = 0) -> bool:
+        """Whether the store can answer without a call (for estimates)."""
+        resolved = self.settings.resolve(skill.name)
+        if resolved is None:
+            return True
+        call = _call_of(skill, given, draw, resolved)
+        first = self._cache.stored(call.key())
+        if first is None or first.state != "refused":
+            return first is not None
+        second = _repeat_of(skill, given, call, first)
+        known = self._cache.stored(second.key()) if second is not None else None
+        return known is not None and known.state != "refused"
+
+    def _offline(self, skill: Skill[In, Out], given: In, draw: int) -> Answer[Out]:
+        if draw > 0:
+            raise OfflineUnavailable(
+                f"{skill.name}: several draws of one rule-based answer say nothing", reason="offline_draws"
+            )
+        value = skill.offline(given)
+        verdict = skill.check(given, value)
+        if verdict.kind != "accept":
+            self._usage.rejected(skill.name)
+            raise AnswerRejected(f"{skill.name} (offline): {'; '.join(verdict.reasons)}", reason="check")
+        self._usage.offline(skill.name)
+        return Answer(value, "offline")
+
+    def _ask(self, skill: Skill[In, Out], given: In, draw: int, resolved: ResolvedModel) -> Answer[Out]:
+        call = _call_of(skill, given, draw, resolved)
+        with self._cache.locks.hold(call.key()):
+            known = self._repeated_before(skill, given, call)
+            if known is not None:
+                return known
+            reply = self._call(call)
+            value, verdict = _judge(skill, given, reply)
+            if value is not None and verdict.kind == "accept":
+                return self._accept(call, reply, value)
+            self._cache.mark(reply.key, "refused", "; ".join(verdict.reasons))
+            if verdict.kind == "reject":
+                raise self._rejected(skill, verdict)
+            return self._ask_again(skill, given, call, reply, verdict)
+
+    def _ask_again(
+        self, skill: Skill[In, Out], given: In, call: Call, first: Reply, verdict: Verdict
+    ) -> Answer[Out]:
+        second = _repeat(call, first.raw, verdict)
+        reply = self._call(second)
+        value, verdict = _judge(skill, given, reply)
+        if value is not None and verdict.kind == "accept":
+            return self._accept(second, reply, value)
+        self._cache.mark(reply.key, "refused", "; ".join(verdict.reasons))
+        raise self._rejected(skill, verdict)
+
+    def _repeated_before(self, skill: Skill[In, Out], given: In, call: Call) -> Answer[Out] | None:
+        """An accepted repeat of an answer that was refused in an earlier run: it is paid for, use it."""
+        first = self._cache.stored(call.key())
+        if first is None or first.state != "refused":
+            return None
+        second = _repeat_of(skill, given, call, first)
+        known = self._cache.stored(second.key()) if second is not None else None
+        if second is None or known is None or known.state == "refused":
+            return None
+        reply = self._call(second)
+        value, verdict = _judge(skill, given, reply)
+        if value is None or verdict.kind != "accept":
+            return None
+        return self._accept(second, reply, value)
+
+    def _call(self, call: Call) -> Reply:
+        reply = self._cache(call)
+        self._usage.reply(call.skill, reply)
+        return reply
+
+    def _accept(self, call: Call, reply: Reply, value: Out) -> Answer[Out]:
+        if not reply.from_store:
+            self._cache.mark(reply.key, "accepted")
+        usage = {
+            "tokens_in": reply.tokens_in,
+            "tokens_cached": reply.tokens_cached,
+            "tokens_out": reply.tokens_out,
+            "cost": reply.cost,
+            "seconds": reply.seconds,
+        }
+        return Answer(value, call.model.model, call.draw, reply.from_store, usage)
+
+    def _rejected(self, skill: Skill[Any, Any], verdict: Verdict) -> AnswerRejected:
+        self._usage.rejected(skill.name)
+        word, _, _ = verdict.reasons[0].partition(":") if verdict.reasons else ("check", "", "")
+        reason = word if word in _READING_REASONS else "check"
+        return AnswerRejected(f"{skill.name}: {'; '.join(verdict.reasons)}", reason=reason)
+
+    def _limited(self, call: Call) -> Reply:
+        """Rate limit and retry of the call's endpoint: what one endpoint refuses does not slow another."""
+        return self._endpoint(call.model.base_url)(call)
+
+    def _endpoint(self, base_url: str) -> LimitLayer:
+        with self._lock:
+            if base_url not in self._limits:
+                self._limits[base_url] = self._layers(base_url)
+            return self._limits[base_url]
+
+    def _layers(self, base_url: str) -> LimitLayer:
+        def before_again(call: Call, failure: Transient) -> None:
+            if failure.billed:
+                self.budget.charge(call)
+            self._limits[base_url].request()
+
+        limits = self.settings.limits
+        retry: Layer = RetryLayer(self._http, limits, before_again=before_again)
+        return LimitLayer(retry, limits)
+
+    def usage(self) -> dict[str, Any]:
+        """Counters of this process: ``calls``, ``cached``, ``tokens_in``, ``tokens_out``, ``cost``, ``skills``."""
+        return self._usage.summary()
+
+    # --- tokens, embeddings, perplexity -----------------------------------------
+
+    @cached_property
+    def _counter(self) -> TokenCounter:
+        return token_counter(self.settings.tokens)
+
+    def count_tokens(self, text: str) -> int:
+        """Size of a text in the counter in force."""
+        return self._counter.count(text)
+
+    @property
+    def token_counter_name(self) -> str:
+        """Name of the counter, to stand beside every figure."""
+        return self._counter.name
+
+    def embedder(self, purpose: Purpose) -> Embedder:
+        """The embedder of a purpose, with vectors cached by text hash."""
+        from models.embeddings import make_embedder
+
+        backend = self.settings.embeddings.backend(purpose)
+        with self._lock:
+            if backend not in self._embedders:
+                self._embedders[backend] = make_embedder(
+                    backend,
+                    self.settings.embeddings,
+                    self._vectors,
+                    self.clients,
+                    self.settings.limits,
+                    self._usage,
+                )
+            return self._embedders[backend]
+
+    def perplexity(self, background: Sequence[str] | None = None) -> Perplexity:
+        """Token losses. ``background`` trains the embedded model's background; other backends ignore it."""
+        from models.perplexity import EndpointAccess, make_perplexity
+
+        chosen = self.settings.perplexity
+        if chosen.backend == "ngram":
+            return make_perplexity(chosen, background=background or ())
+        with self._lock:  # one instance: its memo serves all documents
+            if self._perplexity is None:
+                client = EndpointAccess(self.clients, self.settings.limits, self._answers, self._usage)
+                self._perplexity = make_perplexity(chosen, access=client)
+            return self._perplexity
+
+    def check(self) -> str:
+        """Ask every configured endpoint once; one line for people. Raises ModelRefused for the first that fails."""
+        from models.check import check_endpoints
+
+        findings = check_endpoints(self)
+        for finding in findings:
+            if not finding.fine:
+                raise ModelRefused(f"{finding.name}: {finding.seen}", reason="check")
+        chat = "" if self.settings.configured() else "offline, rules answer every skill; "
+        return chat + "; ".join(f"{finding.name}: {finding.seen}" for finding in findings)
+
+    def close(self) -> None:
+        """Close connections. The object can be used again."""
+        self.clients.close()
+
+
+_READING_REASONS = {"truncated", "empty", "no_json", "ambiguous", "schema", "refusal"}
+
+
+def _call_of(skill: Skill[In, Any], given: In, draw: int, resolved: ResolvedModel) -> Call:
+    return Call(skill.name, skill.version, tuple(skill.messages(given)), resolved, skill.output, draw)
+
+
+def _repeat_of(skill: Skill[In, Any], given: In, call: Call, first: StoredAnswer) -> Call | None:
+    """The repeat that followed a refused answer; None where it was refused for good."""
+    if first.reason.startswith("refusal: "):
+        return None
+    _, verdict = _judge(skill, given, Reply(first.raw, first.finish_reason))
+    return _repeat(call, first.raw, verdict) if verdict.kind == "ask_again" else None
+
+
+def _judge(skill: Skill[In, Out], given: In, reply: Reply) -> tuple[Out | None, Verdict]:
+    """Read the raw answer and prove it against the input."""
+    if reply.refusal:
+        return None, Verdict.reject(f"refusal: {reply.refusal}")
+    try:
+        value = cast(Out, parse(reply.raw, skill.output, reply.finish_reason))
+    except Unreadable as error:
+        return None, Verdict.ask_again(f"{error.reason}: {error}")
+    return value, skill.check(given, value)
+
+
+def _repeat(call: Call, raw: str, verdict: Verdict) -> Call:
+    """The same question with the answer and what is wrong with it."""
+    chinese = (
+        sum("\u4e00" <= c <= "\u9fff" for c in call.messages[0].content) > len(call.messages[0].content) / 10
+    )
+    opening = (
+        "上面的回答未通过检查，请改正后重新完整回答。问题："
+        if chinese
+        else ("That answer failed the check. Correct it and answer again in full. Problems:")
+    )
+    reasons = "\n".join(f"- {reason}" for reason in verdict.reasons)
+    return call.again(Message("assistant", raw or "{}"), Message("user", f"{opening}\n{reasons}"))

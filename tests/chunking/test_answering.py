@@ -1,0 +1,184 @@
+"""The skill ``answer_question`` and questions to the knowledge base."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chunking.answering import AnswerIn, AnswerOut, AnswerQuestion, Passage, Quote
+from chunking.asking import ask, language_of
+from chunking.evaluation.settings import EvaluationSettings, VectorSettings
+from chunking.subjects import Subjects, mentions
+from corpus.catalogue import Catalogue
+from corpus.catalogue.tables import Document
+from corpus.errors import SettingsError, TerminalError
+from models import Models
+from tests.chunking.rows import NAMES, PAGES, add_chunks, add_documents
+
+SKILL = AnswerQuestion()
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path) -> Catalogue:
+    catalogue = Catalogue.open(f"sqlite:///{tmp_path}/c.db")
+    with catalogue.writing() as session:
+        add_documents(session)
+        add_chunks(session, "sentence", 40)
+        add_chunks(session, "hichunk", 20)
+    return catalogue
+
+
+def subjects() -> Subjects:
+    return Subjects((key, name) for key, name, _ in NAMES)
+
+
+def test_subjects_are_whole_names() -> None:
+    names = subjects()
+    assert names.named("甲苯的闪点") == {"108-88-3"}
+    assert names.named("苯的闪点") == {"71-43-2"}
+    assert names.named("苯胺的闪点") == frozenset()
+    assert names.named("二甲苯") == frozenset()
+    assert names.named("Chlorobenzene and methyl-benzene") == frozenset()
+    assert names.named("Benzene, acetone") == {"71-43-2", "67-64-1"}
+    assert mentions("purified Acetone.", ["acetone"])
+    assert not mentions("phenylacetone", ["acetone"])
+
+
+@pytest.mark.parametrize(
+    ("question", "name", "words"),
+    [
+        ("甲醇的闪点是多少？", "methanol-zh", "11 ℃"),
+        ("甲苯的闪点是多少？", "toluene-zh", "4 ℃"),
+        ("甲醇火灾可以用哪些灭火剂？", "methanol-zh", "抗溶性泡沫"),
+        ("What is the flash point of acetone?", "acetone-en", "-20 °C"),
+        ("What is the autoignition temperature of acetone?", "acetone-en", "465 °C"),
+    ],
+)
+@pytest.mark.parametrize("method", ["sentence", "hichunk", "hichunk+am"])
+def test_answers_cite_exact_spans_of_the_right_document(
+    catalogue: Catalogue, tmp_path: Path, question: str, name: str, words: str, method: str
+) -> None:
+    reply = ask(
+        catalogue, question, Models.offline(), EvaluationSettings(), VectorSettings(), tmp_path, method=method
+    )
+    assert reply.found
+    assert words in reply.answer
+    assert reply.source == "offline"
+    assert reply.method == method
+    assert {citation.url for citation in reply.citations} == {f"http://x/{name}"}
+    with catalogue.reading() as session:
+        for citation in reply.citations:
+            row = session.get(Document, citation.document_id)
+            assert row is not None
+            assert row.text[citation.start : citation.end] == citation.quote
+            assert row.version_id == citation.version_id
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "苯的闪点是多少？",  # not in the base; 甲苯 is another substance
+        "What is the flash point of benzene?",
+        "What is the capital of France?",
+        "丙酮的闪点是多少？",  # only an English page has it: other words, no guess
+        "甲醇的辛醇/水分配系数是多少？",
+        "？？？",
+    ],
+)
+def test_nothing_relevant_is_said_and_not_guessed(
+    catalogue: Catalogue, tmp_path: Path, question: str
+) -> None:
+    reply = ask(catalogue, question, Models.offline(), EvaluationSettings(), VectorSettings(), tmp_path)
+    assert not reply.found
+    assert reply.citations == ()
+    assert reply.answer in ("知识库中没有找到答案。", "Not found in the knowledge base.")
+    assert reply.answer.isascii() == (language_of(question) == "en" or question == "？？？")
+
+
+def test_a_small_budget_is_kept_and_reported(catalogue: Catalogue, tmp_path: Path) -> None:
+    reply = ask(
+        catalogue,
+        "甲醇的闪点？",
+        Models.offline(),
+        EvaluationSettings(),
+        VectorSettings(),
+        tmp_path,
+        budget=60,
+    )
+    assert 0 < reply.retrieval["tokens"] <= 60
+    assert reply.retrieval["counter"] == "words"
+    assert "citations" in reply.as_dict()
+
+
+def test_no_knowledge_base_and_wrong_requests(catalogue: Catalogue, tmp_path: Path) -> None:
+    empty = Catalogue.open(f"sqlite:///{tmp_path}/empty.db")
+    with pytest.raises(TerminalError, match="hchem refresh"):
+        ask(empty, "甲醇", Models.offline(), EvaluationSettings(), VectorSettings(), tmp_path)
+    with pytest.raises(SettingsError, match="there are: hichunk, hichunk"):
+        ask(
+            catalogue,
+            "x",
+            Models.offline(),
+            EvaluationSettings(),
+            VectorSettings(),
+            tmp_path,
+            method="lumber",
+        )
+    with pytest.raises(SettingsError, match="empty"):
+        ask(catalogue, " ", Models.offline(), EvaluationSettings(), VectorSettings(), tmp_path)
+
+
+def given(question: str = "甲醇的闪点是多少？") -> AnswerIn:
+    return AnswerIn(question, "zh", (Passage(PAGES["methanol-zh"][2], "甲醇", True),))
+
+
+def test_check_refuses_what_the_passages_do_not_say() -> None:
+    good = AnswerOut(
+        found=True, answer="闪点为11 ℃。", quotes=[Quote(passage=1, quote="闪点：11 ℃（闭杯）。")]
+    )
+    assert SKILL.check(given(), good).kind == "accept"
+    for changed, why in (
+        ({"answer": "闪点为12 ℃。"}, "numbers"),
+        ({"quotes": []}, "quote"),
+        ({"quotes": [Quote(passage=2, quote="闪点")]}, "no passage 2"),
+        ({"quotes": [Quote(passage=1, quote="闪点：11℃")]}, "not in passage"),
+    ):
+        verdict = SKILL.check(given(), good.model_copy(update=changed))
+        assert verdict.kind == "ask_again"
+        assert any(why in reason for reason in verdict.reasons)
+    assert SKILL.check(given(), AnswerOut(found=False, answer="")).kind == "accept"
+
+
+def test_offline_keeps_negation_and_labels_with_their_values() -> None:
+    text = "闪点\n11 ℃\n灭火方法\n用水灭火无效。"
+    passage = (Passage(text, "甲醇", True),)
+    answer = SKILL.offline(AnswerIn("甲醇的闪点是多少？", "zh", passage, names=("甲醇",)))
+    assert answer.quotes[0].quote == "闪点\n11 ℃"
+    answer = SKILL.offline(AnswerIn("甲醇可以用水灭火吗？", "zh", passage, names=("甲醇",)))
+    assert "无效" in answer.answer
+
+
+def test_a_value_is_never_taken_from_the_line_before_its_label() -> None:
+    text = (
+        "9.2 Boiling point\n56 °C at 101.3 kPa\n9.3 Flash point\n-20 °C (closed cup)\n9.4 Colour\ncolourless"
+    )
+    passage = (Passage(text, "Acetone", True),)
+    answer = SKILL.offline(AnswerIn("What is the flash point of acetone?", "en", passage, names=("acetone",)))
+    assert [quote.quote for quote in answer.quotes] == ["9.3 Flash point\n-20 °C (closed cup)"]
+    missing = (Passage("56 °C\n9.3 Flash point\n9.4 Colour\ncolourless", "Acetone", True),)
+    assert not SKILL.offline(
+        AnswerIn("What is the flash point of acetone?", "en", missing, names=("acetone",))
+    ).found
+    about_another = (Passage(text, "Acetone", False),)
+    assert not SKILL.offline(
+        AnswerIn("Flash point of benzene?", "en", about_another, names=("benzene",))
+    ).found
+
+
+def test_prompt_puts_passages_first_and_the_question_last() -> None:
+    messages = SKILL.messages(given())
+    assert messages[-1].content.endswith("问题：甲醇的闪点是多少？")
+    assert "闪点：11 ℃" in messages[-1].content
+    english = SKILL.messages(AnswerIn("What?", "en", ()))
+    assert english[0].content.startswith("You answer")

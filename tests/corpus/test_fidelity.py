@@ -1,0 +1,70 @@
+"""What a rewriting must not change."""
+
+from __future__ import annotations
+
+import pytest
+
+from corpus.fidelity import differences, facts, holds_facts
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("闪点：－20 ℃", "闪点：-20℃"),
+        ("７０６０ ｍｇ／ｋｇ", "7060 mg/kg"),
+        ("LD<sub>50</sub> 5 mg/m<sup>3</sup>", "LD₅₀ 5 mg/m³"),
+        ("12–13 °C", "12-13 °C"),
+        ("| 闪点 | 11 ℃ |", "闪点 11 ℃"),
+        ("a line\nbroken at 15\nminutes", "a line broken at 15 minutes"),
+        ("**UN 1230** H225", "UN1230 H225"),
+    ],
+)
+def test_dress_is_no_change(before: str, after: str) -> None:
+    assert differences(before, after) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("闪点 -20 ℃", "闪点 20 ℃"),
+        ("10⁻³ mg/m³", "10-3 mg/m³"),
+        ("≤5 ppm", "5 ppm"),
+        ("5 mg/kg", "5 g/kg"),
+        ("1.5%", "15%"),
+        ("不得用水灭火", "用水灭火"),
+        ("Do not use water", "Do use water"),
+        ("H301", "H311"),
+        ("CAS 67-56-1", "CAS 64-17-5"),
+        ("H₂O", "H₂O₂"),
+        ("P301+P310", "P301"),
+        ("15 分钟", "15 小时"),
+        ("不超过30 ℃", "超过30 ℃"),
+        ("must be kept away", "may be kept away"),
+        ("NaOH", "KOH"),
+        ("5 mg and 5 mg", "5 mg"),
+    ],
+)
+def test_every_change_of_a_fact_is_seen(before: str, after: str) -> None:
+    assert differences(before, after)
+    assert differences(after, before)
+
+
+def test_facts_are_named_by_kind() -> None:
+    found = facts("闪点 ≤-20 ℃，不溶于水，CAS 67-56-1，UN1230，H225")
+    assert found["number:≤-20°C"] == 1
+    assert found["code:67-56-1"] == found["code:UN1230"] == found["code:H225"] == 1
+    assert found["not:不"] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("闪点 11 ℃", True),
+        ("CAS 67-56-1", True),
+        ("P210", True),
+        ("上一篇：甲醇", False),
+        ("Copyright 2019", False),
+    ],
+)
+def test_holds_facts(text: str, holds: bool) -> None:
+    assert holds_facts(text) is holds

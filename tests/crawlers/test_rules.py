@@ -1,0 +1,240 @@
+"""The crawlers' pure parts: addresses, sources, query links, robots, sitemaps, headers."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from corpus.errors import SettingsError
+from corpus.urls import canonical_url
+from crawlers.guards import Guard, is_public
+from crawlers.headers import charset_of, media_type
+from crawlers.job import join_password, split_password, to_dial, to_public
+from crawlers.links import listed_results, read_html, read_sitemap, robots_header
+from crawlers.middlewares import retry_after
+from crawlers.outcomes import Refused
+from crawlers.robots import read_rules
+from crawlers.sample_site import read_manifest
+from crawlers.settings import CrawlSettings
+from crawlers.sources import Named, Source, enabled_sources, load_sources, query_links, sample_folder
+
+BENZENE = Named("71-43-2", "71-43-2", (("benzene", "en"), ("苯", "zh"), ("benzene", "en")))
+MINTED = Named("x-1", None, (("mystery", "en"),))
+
+
+def a_source(**changes: Any) -> Source:
+    fields: dict[str, Any] = {
+        "name": "s", "title": "S", "kind": "site", "languages": ["en", "zh"], "licence": "x",
+        "base": "https://example.org", "query_links": ["/q?name={name}"],
+    }  # fmt: skip
+    return Source.model_validate(fields | changes)
+
+
+@pytest.mark.parametrize(
+    ("address", "public"),
+    [
+        ("93.184.216.34", True), ("2606:2800:220:1:248:1893:25c8:1946", True), ("127.0.0.1", False),
+        ("10.1.2.3", False), ("172.16.0.1", False), ("192.168.1.1", False), ("169.254.169.254", False),
+        ("100.64.0.1", False), ("0.0.0.0", False), ("224.0.0.1", False), ("239.255.255.250", False),
+        ("255.255.255.255", False), ("::1", False), ("::", False), ("fe80::1%eth0", False), ("fc00::1", False),
+        ("ff02::1", False), ("::ffff:127.0.0.1", False), ("::ffff:10.0.0.1", False), ("64:ff9b::7f00:1", False),
+        ("2002:7f00:1::", False), ("2002:0a00:0001::", False), ("not an address", False),
+    ],
+)  # fmt: skip
+def test_only_global_addresses_are_public(address: str, public: bool) -> None:
+    assert is_public(address) is public
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "file:///etc/passwd", "ftp://example.org/", "gopher://example.org/", "http://user:pw@example.org/",
+        "http://example.org:22/", "http://127.0.0.1/", "http://[::1]/", "http://2130706433/", "http://0x7f.1/",
+        "http://localhost/", "http://" + "a" * 3000 + ".org/", "http:///x", "http://[bad/",
+    ],
+)  # fmt: skip
+def test_guard_refuses(url: str) -> None:
+    with pytest.raises(Refused):
+        asyncio.run(Guard().check(url))
+
+
+def test_guard_lets_named_hosts_through_and_pins_what_it_checked() -> None:
+    guard = Guard(["127.0.0.1:8123"])
+    asyncio.run(guard.check("http://127.0.0.1:8123/x"))
+    assert guard.addresses("127.0.0.1") == ["127.0.0.1"]
+    assert guard.addresses("example.org") == []
+    with pytest.raises(Refused):
+        asyncio.run(guard.check("http://127.0.0.1:8124/x"))
+
+
+def test_shipped_sources_are_valid_and_only_the_sample_is_enabled() -> None:
+    sources = load_sources(CrawlSettings())
+    assert {"sample", "wikipedia-en", "wikipedia-zh", "pubchem", "cameo", "niosh-npg", "icsc", "echa"} <= set(
+        sources
+    )
+    assert [source.name for source in enabled_sources(CrawlSettings())] == ["sample"]
+    for source in sources.values():
+        assert source.licence
+        links = query_links(source, [BENZENE])
+        assert bool(links) == bool(source.query_links)
+        assert all(source.belongs(link.url) for link in links)
+        if source.query_role == "search":
+            assert {source.role(link.url) for link in links} <= {"search"}
+
+
+def test_results_of_documented_interfaces_become_addresses() -> None:
+    pubchem = load_sources(CrawlSettings())["pubchem"]
+    found = listed_results("241\n243\n", pubchem.results_pattern, pubchem.results_template)
+    assert [pubchem.follows(canonical_url(pubchem.absolute(one)), listing=True) for one in found] == [
+        True,
+        True,
+    ]
+
+
+def test_query_links_are_deduplicated_encoded_and_ordered() -> None:
+    links = query_links(
+        a_source(query_links=["/q?name={name}", "/q?name={name}", "/c/{cas}"]), [MINTED, BENZENE]
+    )
+    assert [(link.chemical, link.url) for link in links] == [
+        ("71-43-2", "https://example.org/c/71-43-2"),
+        ("71-43-2", "https://example.org/q?name=%E8%8B%AF"),
+        ("71-43-2", "https://example.org/q?name=benzene"),
+        ("x-1", "https://example.org/q?name=mystery"),
+    ]
+    gbk = query_links(a_source(query_links=["/q?w={name_zh}"], charset="gb18030"), [BENZENE])
+    assert [link.url for link in gbk] == ["https://example.org/q?w=%B1%BD"]
+    latin = query_links(a_source(charset="latin-1"), [BENZENE])
+    assert [link.url for link in latin] == ["https://example.org/q?name=benzene"]
+
+
+@given(st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=5))
+@settings(max_examples=40, deadline=None)
+def test_any_name_gives_canonical_links(names: list[str]) -> None:
+    named = Named("k", None, tuple((name, "zh") for name in names if name.isprintable()))
+    for link in query_links(a_source(), [named]):
+        assert canonical_url(link.url) == link.url
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"query_links": ["/x?{nonsense}"]}, "template"), ({"query_links": ["/x"]}, "template"),
+        ({"query_links": ["/{name}{"]}, "template"), ({"base": "file:///x"}, "http"), ({"charset": "nope"}, "charset"),
+        ({"deny": ["("]}, "regular expression"), ({"query_links": []}, "needs query_links"), ({"speed": 3}, "speed"),
+        ({"results_pattern": "x"}, "belong together"),
+    ],
+)  # fmt: skip
+def test_wrong_source_is_said_with_its_place(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    import json
+
+    fields = {"name": "mine", "title": "M", "kind": "site", "languages": ["en"], "licence": "x",
+              "base": "https://example.org", "query_links": ["/{name}"]} | change  # fmt: skip
+    path = tmp_path / "own.toml"
+    rows = "\n".join(f"{key} = {json.dumps(value)}" for key, value in fields.items())
+    path.write_text(f"[[source]]\n{rows}\n", encoding="utf-8")
+    with pytest.raises(SettingsError, match=message) as caught:
+        load_sources(CrawlSettings(sources_file=path))
+    assert "own.toml" in str(caught.value)
+    assert "mine" in str(caught.value)
+
+
+def test_robots_statuses() -> None:
+    forbids = b"User-agent: *\nDisallow: /\n"
+    assert not read_rules(200, forbids).allowed("http://a.example/x", "HChemSafety")
+    assert read_rules(404, forbids).allowed("http://a.example/x", "HChemSafety")
+    assert read_rules(403, forbids).allowed("http://a.example/x", "HChemSafety")
+    for status in (429, 500, 503):
+        assert not read_rules(status, b"").allowed("http://a.example/x", "HChemSafety")
+    rules = read_rules(
+        200, b"\xef\xbb\xbfUser-agent: HChemSafety\nDisallow: /a\nAllow: /a/b\nCrawl-delay: 2\n"
+    )
+    assert not rules.allowed("http://a.example/a", "HChemSafety")
+    assert rules.allowed("http://a.example/a/b", "HChemSafety")
+    assert rules.delay("HChemSafety") == 2.0
+
+
+def test_sitemaps_index_gzip_text_and_nonsense() -> None:
+    urlset = (
+        b'<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>/a</loc>'
+    )
+    urlset += b"<lastmod>2024-05-06</lastmod></url><url><loc>http://a.example/b#x</loc></url></urlset>"
+    is_index, entries = read_sitemap(gzip.compress(urlset), "http://a.example/sitemap.xml")
+    assert not is_index
+    assert [entry.url for entry in entries] == ["http://a.example/a", "http://a.example/b"]
+    assert entries[0].lastmod is not None
+    index = b"<sitemapindex><sitemap><loc>http://a.example/1.xml</loc></sitemap></sitemapindex>"
+    assert read_sitemap(index, "http://a.example/")[0]
+    assert len(read_sitemap(b"http://a.example/x\nhttp://a.example/y\n", "http://a.example/")[1]) == 2
+    for bad in (b"<html><body>no</body></html>", b"\x1f\x8bnot gzip", b"<"):
+        with pytest.raises(ValueError):
+            read_sitemap(bad, "http://a.example/")
+    bomb = b'<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><urlset><url><loc>http://a.example/&b;</loc></url></urlset>'
+    assert all("aaaa" not in entry.url for entry in read_sitemap(bomb, "http://a.example/")[1])
+
+
+def test_html_hints() -> None:
+    page = """<html><head><base href="/dir/"><meta name="ROBOTS" content="NoIndex, follow">
+    <link rel="Canonical" href="/real"></head><body><div id=r><a href="a?b=1&amp;a=2#f">1</a><a href="苯">2</a></div>
+    <a rel="nofollow" href="/no">3</a><a href="javascript:x()">4</a><a href="//b.example/p">5</a></body></html>"""
+    hints = read_html(page.encode("gb18030"), "http://a.example/x", "gb18030")
+    assert hints.links == (
+        "http://a.example/dir/a?a=2&b=1",
+        "http://a.example/dir/%E8%8B%AF",
+        "http://b.example/p",
+    )
+    assert (hints.canonical, hints.noindex, hints.nofollow) == ("http://a.example/real", True, False)
+    assert len(read_html(page.encode(), "http://a.example/x", "utf-8", "#r").links) == 2
+    for bad in (b"", b"\x00\x00", b"<" * 1000, b"<div>" * 5000):
+        assert read_html(bad, "http://a.example/").links == ()
+
+
+def test_header_values() -> None:
+    assert charset_of('text/html; boundary=x; CHARSET="GB2312"') == "gb2312"
+    assert charset_of("text/html") == ""
+    assert media_type(" Text/HTML ; charset=x") == "text/html"
+    assert robots_header("googlebot: noindex") == (False, False)
+    assert robots_header("none") == (True, True)
+    assert retry_after("120") == 120
+    assert retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0
+    assert retry_after("soon") is None
+
+
+def test_addresses_are_swapped_only_at_their_base() -> None:
+    dial = {"http://sample.test": "http://127.0.0.1:1"}
+    assert to_dial("http://sample.test/a?b", dial) == "http://127.0.0.1:1/a?b"
+    assert to_dial("http://sample.test.evil/a", dial) == "http://sample.test.evil/a"
+    assert to_public("http://127.0.0.1:1", dial) == "http://sample.test"
+    assert to_public("http://127.0.0.1:12/a", dial) == "http://127.0.0.1:12/a"
+
+
+def test_password_is_not_in_the_job_file() -> None:
+    url = "postgresql+psycopg://me:s%40cret@db.example/x"
+    bare, password = split_password(url)
+    assert "cret" not in bare
+    assert join_password(bare, password) == url
+    assert split_password("sqlite:////tmp/a b.db") == ("sqlite:////tmp/a b.db", "")
+
+
+def test_sample_manifest_matches_its_files() -> None:
+    folder = sample_folder(CrawlSettings())
+    pages = read_manifest(folder)
+    assert len(pages) >= 60
+    assert not [page.path for page in pages if not page.file.is_file()]
+    assert all(page.licence for page in pages)
+    assert len({canonical_url("http://sample.test" + page.path) for page in pages}) == len(pages)
+
+
+def test_stage_does_not_load_scrapy() -> None:
+    """The flows import the stage; the crawler itself is loaded in the child process only."""
+    code = (
+        "import sys, crawlers.stage; sys.exit('scrapy' in sys.modules or 'twisted.internet' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

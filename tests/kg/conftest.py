@@ -1,0 +1,47 @@
+"""Fixtures of the graph tests: one Bolt server for the session, an empty database for each test."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from corpus.catalogue import Catalogue
+from kg.embedded import EmbeddedGraph, package_dir
+from kg.store import GraphStore
+
+
+@pytest.fixture(scope="session")
+def bolt_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedGraph]:
+    """The embedded Bolt server, started once."""
+    if package_dir() is None:
+        if os.environ.get("HCHEM_TEST_REQUIRE_ALL") == "1":
+            pytest.fail("arcadedb-embedded is required (HCHEM_TEST_REQUIRE_ALL=1)")
+        pytest.skip("arcadedb-embedded is not installed")
+    with EmbeddedGraph(tmp_path_factory.mktemp("bolt"), heap="512m") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def session_store(bolt_server: EmbeddedGraph) -> Iterator[GraphStore]:
+    """One driver for the session."""
+    store = GraphStore(bolt_server.uri, bolt_server.user, bolt_server.password, bolt_server.database)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def store(session_store: GraphStore) -> GraphStore:
+    """An empty graph."""
+    session_store.clear()
+    return session_store
+
+
+@pytest.fixture
+def sqlite_catalogue(tmp_path: Path) -> Iterator[Catalogue]:
+    """An empty catalogue."""
+    opened = Catalogue.open(f"sqlite:///{tmp_path}/c.db")
+    yield opened
+    opened.close()

@@ -1,0 +1,294 @@
+"""The graph follows the catalogue: idempotent, incremental, removable, rebuilt to the same content."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from graph_builders import AGENTS, MADE, L, R, Sheet, data_sheet, entity, fill
+
+from corpus.catalogue import Catalogue
+from corpus.catalogue.tables import Assertion, Document, GraphSnapshot
+from corpus.errors import SettingsError, TransientError
+from corpus.stages import StageContext, pending, run_step
+from kg import queries
+from kg.graph_settings import GraphSettings
+from kg.projection import GraphRows, graph_documents
+from kg.schema import NodeLabel, Relation
+from kg.stage import GraphSnapshotStep, GraphSync, current_snapshot
+from kg.store import GraphHandle, GraphStore
+from kg.sync import rebuild, remove_vanished, sync_documents, verify_graph
+
+pytestmark = pytest.mark.graph
+FEW = MADE[:3]
+
+
+def load(catalogue: Catalogue, store: GraphStore) -> list[str]:
+    with catalogue.reading() as session:
+        documents = graph_documents(session)
+    sync_documents(catalogue, store, documents, "run-1")
+    return documents
+
+
+def test_import_twice_changes_nothing(sqlite_catalogue: Catalogue, store: GraphStore) -> None:
+    fill(sqlite_catalogue, FEW)
+    documents = load(sqlite_catalogue, store)
+    content, counts = store.content_hash()
+    again = sync_documents(sqlite_catalogue, store, documents, "run-2")
+    assert again.changed == 0
+    assert again.nodes_unchanged == sum(counts["nodes"].values())
+    assert again.relationships_unchanged == sum(counts["relationships"].values())
+    assert store.content_hash()[0] == content
+    assert verify_graph(sqlite_catalogue, store) == []
+
+
+def test_order_and_batches_do_not_matter(sqlite_catalogue: Catalogue, store: GraphStore) -> None:
+    fill(sqlite_catalogue, FEW)
+    documents = load(sqlite_catalogue, store)
+    content = store.content_hash()[0]
+    store.clear()
+    for document in reversed(documents):
+        sync_documents(sqlite_catalogue, store, [document], "other")
+    assert store.content_hash()[0] == content
+    rebuild(sqlite_catalogue, store, bite=2)
+    assert store.content_hash()[0] == content
+
+
+def test_removing_a_document_recomputes_what_it_supported(
+    sqlite_catalogue: Catalogue, store: GraphStore
+) -> None:
+    fill(sqlite_catalogue, FEW)
+    documents = load(sqlite_catalogue, store)
+    edge = (
+        "MATCH (s:Substance {key: '67-64-1'})-[r:INCOMPATIBLE_WITH]->(g) RETURN r.support AS n ORDER BY g.key"
+    )
+    assert {row["n"] for row in store.read(edge)} == {2}
+    with sqlite_catalogue.writing() as session:
+        for document in documents:
+            row = session.get(Document, document)
+            assert row is not None
+            if "67-64-1" in row.identity and row.language == "zh":
+                row.state = "rejected"
+    removed = remove_vanished(sqlite_catalogue, store)
+    assert removed.nodes_deleted > 0
+    assert {row["n"] for row in store.read(edge)} == {1}
+    assert verify_graph(sqlite_catalogue, store) == []
+    content = store.content_hash()[0]
+    rebuild(sqlite_catalogue, store)
+    assert store.content_hash()[0] == content
+
+
+def test_changed_document_replaces_its_own_part_only(sqlite_catalogue: Catalogue, store: GraphStore) -> None:
+    fill(sqlite_catalogue, FEW)
+    load(sqlite_catalogue, store)
+    changed = data_sheet(MADE[0], "zh")
+    changed.facts = [f for f in changed.facts if f["object_key"] != "H336"]
+    with sqlite_catalogue.writing() as session:
+        changed.store(session)
+    done = sync_documents(sqlite_catalogue, store, [changed.id], "run-2")
+    assert done.nodes_deleted >= 1
+    assert done.nodes_created == 1, "the list it was on is written anew"
+    assert verify_graph(sqlite_catalogue, store) == []
+
+
+def test_merged_substance_moves_its_assertions(sqlite_catalogue: Catalogue, store: GraphStore) -> None:
+    fill(sqlite_catalogue, FEW)
+    documents = load(sqlite_catalogue, store)
+    with sqlite_catalogue.writing() as session:
+        for row in session.query(Assertion).filter(Assertion.subject_key == MADE[0].cas):
+            row.subject_key = MADE[1].cas
+    sync_documents(sqlite_catalogue, store, documents, "run-2")
+    remove_vanished(sqlite_catalogue, store)
+    assert verify_graph(sqlite_catalogue, store) == []
+    assert not store.read("MATCH (s:Substance {key: $key}) RETURN s.key AS key", key=MADE[0].cas)
+
+
+def test_killed_between_writes_is_repaired(
+    sqlite_catalogue: Catalogue, store: GraphStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(sqlite_catalogue, FEW)
+    documents = load(sqlite_catalogue, store)
+    changed = data_sheet(MADE[0], "en")
+    changed.facts = changed.facts[:4]
+    with sqlite_catalogue.writing() as session:
+        changed.store(session)
+    calls, limit = 0, 0
+    original = GraphStore._once
+
+    def failing(self: GraphStore, query: str, parameters: dict[str, object]) -> tuple[int, int, int]:
+        nonlocal calls
+        calls += 1
+        if calls == limit:
+            raise TransientError("killed")
+        return original(self, query, parameters)
+
+    for place in (3, 6, 9):
+        calls, limit = 0, place
+        monkeypatch.setattr(GraphStore, "_once", failing)
+        with pytest.raises(TransientError):
+            sync_documents(sqlite_catalogue, store, documents, "run-2")
+        monkeypatch.setattr(GraphStore, "_once", original)
+    sync_documents(sqlite_catalogue, store, documents, "run-3")
+    remove_vanished(sqlite_catalogue, store)
+    assert verify_graph(sqlite_catalogue, store) == []
+
+
+def test_negative_statements_are_nodes_and_never_edges(
+    sqlite_catalogue: Catalogue, store: GraphStore
+) -> None:
+    sheet = Sheet("苯说明", "zh")
+    line = sheet.line(10, "苯与水不发生反应，可以与水接触。")
+    sheet.fact("71-43-2", R.INCOMPATIBLE_WITH, L.REACTIVE_GROUP, "group:water", line, polarity="negative")
+    with sqlite_catalogue.writing() as session:
+        entity(session, "71-43-2", zh="苯", en="Benzene")
+        sheet.store(session)
+    load(sqlite_catalogue, store)
+    stats = store.stats()
+    assert stats["nodes"]["Assertion"] == 1
+    assert "INCOMPATIBLE_WITH" not in stats["relationships"]
+    assert verify_graph(sqlite_catalogue, store) == []
+
+
+HOSTILE = [
+    "`) DETACH DELETE n //",
+    "a\"b'c\\d",
+    "}) MATCH (n) DETACH DELETE n //",
+    "x" * 10_000,
+    "nul\x00byte",
+    "\u202eright to left\u202c",
+    "😀🧪",
+]
+
+
+def test_hostile_text_comes_back_as_data(store: GraphStore) -> None:
+    rows = GraphRows()
+    for at, text in enumerate(HOSTILE):
+        rows.node(NodeLabel.USE, f"use:{at}:{text[:100]}", {"text": text})
+    store.write(rows)
+    found = {row["text"] for row in store.read("MATCH (n:Use) RETURN n.text AS text")}
+    assert found == set(HOSTILE)
+
+
+def test_only_the_vocabulary_becomes_cypher() -> None:
+    with pytest.raises(TypeError):
+        queries.name("Substance`) DETACH DELETE n //")  # type: ignore[arg-type]
+    assert queries.name(Relation.HAS_H) == "`HAS_H`"
+
+
+def test_threads_make_no_duplicates_and_lose_nothing(sqlite_catalogue: Catalogue, store: GraphStore) -> None:
+    fill(sqlite_catalogue, FEW)
+    with sqlite_catalogue.reading() as session:
+        documents = graph_documents(session)
+    store.ensure_constraints()
+    errors: list[Exception] = []
+
+    def work(order: list[str]) -> None:
+        for _ in range(10):  # a lost race is transient: the runner tries such items again
+            try:
+                sync_documents(sqlite_catalogue, store, order)
+                return
+            except TransientError as error:
+                last = error
+        errors.append(last)
+
+    threads = [
+        threading.Thread(target=work, args=(documents[i % 3 :] + documents[: i % 3],)) for i in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert verify_graph(sqlite_catalogue, store) == []
+    for label in NodeLabel:
+        twice = store.read(
+            f"MATCH (n:{queries.name(label)}) WITH n.key AS key, count(*) AS n WHERE n > 1 RETURN key"
+        )
+        assert twice == []
+
+
+def test_verify_names_what_differs(sqlite_catalogue: Catalogue, store: GraphStore) -> None:
+    fill(sqlite_catalogue, FEW)
+    load(sqlite_catalogue, store)
+    store.delete_nodes(NodeLabel.HAZARD_STATEMENT, ["H225"])
+    store.write_nodes(NodeLabel.USE, [{"key": "use:x", "hash": "h", "props": {"key": "use:x", "hash": "h"}}])
+    problems = verify_graph(sqlite_catalogue, store)
+    assert "HazardStatement H225: missing in the graph" in problems
+    assert "Use use:x: not in the catalogue" in problems
+
+
+def test_unreachable_server_is_transient_and_a_bad_address_a_setting(tmp_path: Path) -> None:
+    settings = GraphSettings(uri="bolt://127.0.0.1:9", password="x")  # type: ignore[arg-type]
+    with pytest.raises(TransientError, match="not reachable"):
+        GraphStore.connect(settings, tmp_path)
+    with pytest.raises(SettingsError, match="HCHEM_GRAPH__URI"):
+        GraphStore("nonsense://x", "u", "p", "d")
+
+
+def test_stage_skips_what_is_loaded_and_reloads_a_dropped_graph(
+    sqlite_catalogue: Catalogue, tmp_path: Path, store: GraphStore
+) -> None:
+    import shutil
+
+    fill(sqlite_catalogue, FEW[:1])
+    settings = GraphSettings(heap="256m")
+    ctx = StageContext(sqlite_catalogue, "run-1")
+
+    def steps() -> tuple[GraphHandle, GraphSync, GraphSnapshotStep]:
+        handle = GraphHandle(settings, tmp_path)
+        sync = GraphSync(handle, settings)
+        return handle, sync, GraphSnapshotStep(handle, sync)
+
+    handle, sync, snapshot = steps()
+    first = run_step(sync, ctx)
+    assert first.states["kept"] == 2
+    assert first.counts["nodes_created"] > 0
+    run_step(snapshot, ctx)
+    handle.close()
+    with sqlite_catalogue.reading() as session:
+        named = current_snapshot(session)
+        assert named is not None
+    handle, sync, snapshot = steps()
+    assert pending(sync, ctx) == []
+    assert pending(snapshot, ctx) == []
+    assert handle._store is None, "the server was started although nothing is to be done"
+    shutil.rmtree(tmp_path / "graph")
+    handle, sync, snapshot = steps()
+    assert run_step(sync, ctx).counts["nodes_created"] == first.counts["nodes_created"]
+    run_step(snapshot, ctx)
+    handle.close()
+    with sqlite_catalogue.reading() as session:
+        again = current_snapshot(session)
+        assert again is not None
+        assert again.snapshot_id == named.snapshot_id
+        assert session.query(GraphSnapshot).count() == 1
+
+
+def test_removed_document_is_pending_in_the_snapshot_step(
+    sqlite_catalogue: Catalogue, tmp_path: Path, store: GraphStore
+) -> None:
+    sheets = fill(sqlite_catalogue, FEW[:1])
+    settings = GraphSettings(heap="256m")
+    handle = GraphHandle(settings, tmp_path)
+    sync = GraphSync(handle, settings)
+    snapshot = GraphSnapshotStep(handle, sync)
+    ctx = StageContext(sqlite_catalogue, "run-1")
+    run_step(sync, ctx)
+    run_step(snapshot, ctx)
+    with sqlite_catalogue.writing() as session:
+        row = session.get(Document, sheets[0].id)
+        assert row is not None
+        row.state = "rejected"
+    assert pending(sync, ctx) == []
+    report = run_step(snapshot, ctx)
+    assert report.counts["nodes_deleted"] > 0
+    assert verify_graph(sqlite_catalogue, handle.store) == []
+    handle.close()
+
+
+def test_agents_meet_across_languages(sqlite_catalogue: Catalogue, store: GraphStore) -> None:
+    fill(sqlite_catalogue, FEW[:1])
+    load(sqlite_catalogue, store)
+    rows = store.read("MATCH (m:Measure {key: 'agent:foam'}) RETURN m.zh AS zh, m.en AS en")
+    assert rows == [{"zh": AGENTS["foam"][0], "en": AGENTS["foam"][1]}]

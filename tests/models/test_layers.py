@@ -1,0 +1,303 @@
+"""Cache, budget, rate limit and retry, each alone around a following layer that is a plain function."""
+
+import contextlib
+import threading
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models import Message
+from models.client.budget import BudgetKeeper, BudgetLayer, worst_case
+from models.client.cache import AnswerCache
+from models.client.call import Call, Reply, Transient
+from models.client.limits import LimitLayer, TokenBucket
+from models.client.retry import RetryLayer
+from models.errors import BudgetExhausted, ModelRefused
+from models.settings import Budget, Limits, Price, ResolvedModel
+from tests.models.skills import MemoryAnswers, Score
+
+MODEL = ResolvedModel("http://127.0.0.1:9/v1", "m", None, 0.0, None, 100, 5.0, 1, Price(input=1, output=2))
+
+
+def call(text: str = "hello", **changes: object) -> Call:
+    values = {
+        "skill": "score_document",
+        "skill_version": "1",
+        "messages": (Message("user", text),),
+        "model": MODEL,
+        "output": Score,
+        **changes,
+    }
+    return Call(**values)  # type: ignore[arg-type]
+
+
+# --- cache -------------------------------------------------------------------
+
+
+def test_key_depends_on_everything_that_shapes_the_answer() -> None:
+    warm = ResolvedModel("http://127.0.0.1:9/v1", "m", None, 0.7, None, 100, 5.0, 1, None)
+    variants = [
+        call(),
+        call("hello "),
+        call(draw=1),
+        call(skill="judge_facts"),
+        call(skill_version="2"),
+        call(model=warm),
+        call(messages=(Message("system", "hello"),)),
+        call(messages=(Message("user", "hel"), Message("user", "lo"))),
+    ]
+    assert len({variant.key() for variant in variants}) == len(variants)
+    other_address = ResolvedModel("http://127.0.0.1:10/v1", "m", None, 0.0, None, 100, 9.0, 3, None)
+    assert call(model=other_address).key() == call().key()
+
+
+texts = st.lists(st.text(max_size=5), min_size=1, max_size=4)
+
+
+@given(texts, texts)
+def test_message_boundaries_cannot_collide(one: list[str], other: list[str]) -> None:
+    keys = [call(messages=tuple(Message("user", text) for text in parts)).key() for parts in (one, other)]
+    assert (keys[0] == keys[1]) == (one == other)
+
+
+def test_stored_before_anybody_reads_and_served_after() -> None:
+    store, asked = MemoryAnswers(), []
+
+    def following(sent: Call) -> Reply:
+        asked.append(sent)
+        return Reply("not json at all", tokens_in=3, tokens_out=4, cost=0.5)
+
+    cache = AnswerCache(following, store)
+    first, second = cache(call()), cache(call())
+    assert (first.from_store, second.from_store, len(asked), store.hits) == (False, True, 1, 1)
+    row = store.rows[call().key()]
+    assert (row.raw, row.state, row.tokens_in, row.cost) == ("not json at all", "stored", 3, 0.5)
+    assert (second.raw, second.tokens_out) == ("not json at all", 4)
+
+
+def test_refused_answers_are_never_served() -> None:
+    store = MemoryAnswers()
+    replies = iter([Reply("bad"), Reply("good")])
+    cache = AnswerCache(lambda sent: next(replies), store)
+    first = cache(call())
+    cache.mark(first.key, "refused", "wrong")
+    assert cache(call()).raw == "good"
+    assert store.rows[first.key].state == "stored"
+
+
+def test_equal_calls_at_the_same_moment_wait_for_each_other() -> None:
+    store, asked = MemoryAnswers(), []
+
+    def following(sent: Call) -> Reply:
+        asked.append(sent)
+        time.sleep(0.05)
+        return Reply("x")
+
+    cache = AnswerCache(following, store)
+
+    def ask() -> None:
+        with cache.locks.hold(call().key()):
+            cache(call())
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(asked) == 1
+    assert cache.locks._locks == {}
+
+
+# --- budget -------------------------------------------------------------------
+
+
+def test_nothing_is_sent_when_the_worst_case_does_not_fit() -> None:
+    sent = []
+    worst = worst_case(call())
+    for limits in (
+        Budget(max_calls=0),
+        Budget(max_tokens=worst.tokens - 1),
+        Budget(max_cost=worst.cost * 0.999),
+    ):
+        layer = BudgetLayer(lambda c: sent.append(c) or Reply("x"), BudgetKeeper(limits))  # type: ignore[func-returns-value]
+        with pytest.raises(BudgetExhausted, match="could pass max_"):
+            layer(call())
+    assert sent == []
+
+
+def test_settled_figures_free_the_reservation() -> None:
+    worst = worst_case(call())
+    keeper = BudgetKeeper(Budget(max_tokens=worst.tokens + 20))
+    layer = BudgetLayer(lambda c: Reply("x", tokens_in=6, tokens_out=4, cost=0.1), keeper)
+    layer(call())
+    layer(call())
+    layer(call())
+    assert (keeper.spent.calls, keeper.spent.tokens) == (3, 30)
+    with pytest.raises(BudgetExhausted):
+        layer(call())
+
+
+def test_a_call_waits_for_those_in_flight_before_it_gives_up() -> None:
+    worst = worst_case(call())
+    keeper = BudgetKeeper(Budget(max_tokens=worst.tokens + 10))
+
+    def following(sent: Call) -> Reply:
+        time.sleep(0.05)
+        return Reply("x", tokens_in=1, tokens_out=1)
+
+    layer = BudgetLayer(following, keeper)
+    failures: list[Exception] = []
+
+    def ask() -> None:
+        try:
+            layer(call())
+        except BudgetExhausted as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert keeper.spent.tokens == 10
+
+
+@pytest.mark.parametrize(("billed", "share"), [(True, 1.0), (False, 0.0)])
+def test_a_failed_call_counts_only_if_it_may_have_been_billed(billed: bool, share: float) -> None:
+    keeper = BudgetKeeper(Budget())
+
+    def following(sent: Call) -> Reply:
+        raise Transient("x", reason="timeout", billed=billed)
+
+    with pytest.raises(Transient):
+        BudgetLayer(following, keeper)(call())
+    assert keeper.spent.tokens == share * worst_case(call()).tokens
+
+
+@given(
+    st.lists(st.tuples(st.text(max_size=40), st.integers(0, 80), st.booleans()), max_size=30),
+    st.integers(0, 2000),
+)
+def test_spending_never_passes_the_limit(calls: list[tuple[str, int, bool]], limit: int) -> None:
+    keeper = BudgetKeeper(Budget(max_tokens=limit))
+    for text, used, fails in calls:
+
+        def following(sent: Call, used: int = used, fails: bool = fails) -> Reply:
+            if fails:
+                raise Transient("x", reason="timeout", billed=True)
+            return Reply("x", tokens_in=min(used, sent.worst_tokens_in()), tokens_out=min(used, 100))
+
+        with contextlib.suppress(BudgetExhausted, Transient):
+            BudgetLayer(following, keeper)(call(text))
+        assert keeper.spent.tokens <= limit
+
+
+# --- limits -------------------------------------------------------------------
+
+
+class FakeTime:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def clock(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@given(st.lists(st.floats(0, 30), min_size=1, max_size=40), st.integers(1, 60))
+def test_the_bucket_never_lets_more_than_its_rate_through(gaps: list[float], per_minute: int) -> None:
+    time_ = FakeTime()
+    bucket = TokenBucket(per_minute, clock=time_.clock, sleep=time_.sleep)
+    at = []
+    for gap in gaps:
+        time_.now += gap
+        bucket.take()
+        at.append(time_.now)
+    for start in range(len(at)):
+        for end in range(start, len(at)):
+            allowed = per_minute * (1 + (at[end] - at[start]) / 60)
+            assert end - start + 1 <= allowed + 1e-6
+
+
+def test_a_demand_above_the_capacity_is_slow_and_not_stuck() -> None:
+    time_ = FakeTime()
+    bucket = TokenBucket(100, clock=time_.clock, sleep=time_.sleep)
+    assert bucket.take(1000) == 0
+    assert bucket.take(10) == pytest.approx((900 + 10) * 60 / 100)
+
+
+def test_concurrency_is_bounded() -> None:
+    lock, now, most = threading.Lock(), [0], [0]
+
+    def following(sent: Call) -> Reply:
+        with lock:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+        time.sleep(0.02)
+        with lock:
+            now[0] -= 1
+        return Reply("x")
+
+    layer = LimitLayer(following, Limits(concurrency=3))
+    threads = [threading.Thread(target=layer, args=(call(),)) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most[0] == 3
+
+
+# --- retry --------------------------------------------------------------------
+
+
+def failing(times: int, error: Exception) -> tuple[list[int], RetryLayer, list[float]]:
+    attempts: list[int] = [0]
+    pauses: list[float] = []
+
+    def following(sent: Call) -> Reply:
+        attempts[0] += 1
+        if attempts[0] <= times:
+            raise error
+        return Reply("x")
+
+    limits = Limits(retries=3, pause_s=0.5, max_wait_s=10)
+    return attempts, RetryLayer(following, limits, sleep=pauses.append), pauses
+
+
+def test_transient_failures_are_repeated_with_growing_pauses() -> None:
+    attempts, layer, pauses = failing(3, Transient("x", reason="http_500"))
+    assert layer(call()).raw == "x"
+    assert attempts == [4]
+    assert all(pause <= bound for pause, bound in zip(pauses, (0.5, 1, 2), strict=True))
+
+
+def test_retry_after_is_obeyed() -> None:
+    _, layer, pauses = failing(2, Transient("x", reason="rate_limit", retry_after=7))
+    layer(call())
+    assert pauses == [7, 7]
+
+
+def test_a_retry_after_beyond_the_limit_ends_the_call() -> None:
+    attempts, layer, pauses = failing(1, Transient("x", reason="rate_limit", retry_after=11))
+    with pytest.raises(Transient):
+        layer(call())
+    assert (attempts, pauses) == ([1], [])
+
+
+def test_terminal_errors_end_at_once() -> None:
+    attempts, layer, pauses = failing(1, ModelRefused("x", reason="authentication"))
+    with pytest.raises(ModelRefused):
+        layer(call())
+    assert (attempts, pauses) == ([1], [])
+
+
+def test_after_all_attempts_the_failure_is_raised() -> None:
+    attempts, layer, pauses = failing(99, Transient("x", reason="timeout"))
+    with pytest.raises(Transient):
+        layer(call())
+    assert (attempts[0], len(pauses)) == (4, 3)
