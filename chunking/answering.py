@@ -180,7 +180,10 @@ def _without_names(given: AnswerIn) -> str:
 
 
 def _right_subject(passage: Passage, text: str, names: Sequence[str]) -> bool:
-    return not names or passage.about is True or mentions(text, names)
+    """A document about another substance never answers, even where a sentence of it names the one asked for."""
+    if not names or passage.about is True:
+        return True
+    return passage.about is None and mentions(text, names)
 
 
 def _score(text: str, title: set[str], weights: Mapping[str, float], *, known_subject: bool) -> float:

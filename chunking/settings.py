@@ -37,7 +37,7 @@ class ChunkSettings(BaseModel):
         default="ppl_ratio", description="LI as ratio of perplexities (the paper's) or of mean losses"
     )
     chunkscore_reach: int | None = Field(
-        default=400,
+        default=200,
         ge=1,
         description="Characters of a chunk, and of the one before it, that LI reads in the stage; unset: all",
     )

@@ -1,7 +1,8 @@
 """Sentence vectors of one text: each sentence is embedded once, larger units are pooled.
 
-The embedded model's cost grows with the characters it reads, so long sentences
-are embedded by their beginning only, and equal sentences once.
+The embedded model costs some milliseconds a text and grows with the characters it
+reads: long sentences are embedded by their beginning only, equal ones once, and
+runs of very short lines together.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from chunking.headings import display_width, heading_shape, marked_level, visible
 from chunking.partition import Counter, Span
 from chunking.sentences import split_sentences
 from models.protocols import Embedder
 
 Floats = NDArray[np.float64]
 
+UNIT = 24  # display columns from which a sentence has a vector of its own (a CJK character takes two)
 VIEW = 400  # characters of a sentence that are embedded; more add cost, hardly meaning
 
 
@@ -98,13 +101,36 @@ class SentenceVectors:
         return np.asarray(1.0 - np.einsum("ij,ij->i", before, after))
 
     def _embed(self) -> Floats:
-        views = [" ".join(self.text[s:e].split())[:VIEW] for s, e in self.sentences]
-        distinct = sorted(set(views))
+        units = self._units()
+        distinct = sorted(set(units))
         if not distinct:
             return np.zeros((0, self.embedder.dimension))
-        rows = {view: row for row, view in enumerate(distinct)}
+        rows = {unit: row for row, unit in enumerate(distinct)}
         embedded = np.asarray(self.embedder.passages(distinct), dtype=np.float64)
-        return _normalised(embedded[[rows[view] for view in views]])
+        return _normalised(embedded[[rows[unit] for unit in units]])
+
+    def _units(self) -> list[str]:
+        """For each sentence the text that is embedded for it.
+
+        Very short sentences (table cells, list items) are joined with those behind
+        them up to a line's width, never over the beginning of a heading.
+        """
+        units: list[str] = []
+        run: list[str] = []
+        for start, end in self.sentences:
+            line = self.text[start:end]
+            if run and (display_width(" ".join(run)) >= UNIT or _opens_section(line)):
+                units += [" ".join(run)] * len(run)
+                run = []
+            run.append(" ".join(line.split())[:VIEW])
+        return units + [" ".join(run)] * len(run)
+
+
+def _opens_section(line: str) -> bool:
+    if marked_level(line) is not None:
+        return True
+    shape = heading_shape(visible(line))
+    return shape is not None and shape.style != "plain" and shape.strength > 0.55
 
 
 def _normalised(matrix: Floats) -> Floats:

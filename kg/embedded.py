@@ -275,7 +275,6 @@ class EmbeddedGraph:
         return [
             f"-Xmx{self.heap}",
             "-XX:+UseSerialGC",
-            "-XX:TieredStopAtLevel=1",
             "--add-modules",
             "jdk.incubator.vector",
             "--enable-native-access=ALL-UNNAMED",

@@ -176,6 +176,13 @@ def test_a_value_is_never_taken_from_the_line_before_its_label() -> None:
     ).found
 
 
+def test_a_document_about_another_substance_is_silent_on_this_one() -> None:
+    passage = (Passage("闪点\n50 ℃（闭杯，含甲醇15%）", "甲醛溶液", False),)
+    assert not SKILL.offline(AnswerIn("甲醇的闪点是多少？", "zh", passage, names=("甲醇",))).found
+    unknown = (Passage("甲醇的闪点是11 ℃。", "消防手册", None),)
+    assert SKILL.offline(AnswerIn("甲醇的闪点是多少？", "zh", unknown, names=("甲醇",))).found
+
+
 def test_prompt_puts_passages_first_and_the_question_last() -> None:
     messages = SKILL.messages(given())
     assert messages[-1].content.endswith("问题：甲醇的闪点是多少？")

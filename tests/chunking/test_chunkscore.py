@@ -97,6 +97,13 @@ def _table(text: str = TEXT) -> SentenceVectors:
     return SentenceVectors(text, HashedEmbedder(), count_words)
 
 
+def test_short_sentences_share_a_vector_up_to_a_line_and_never_over_a_heading() -> None:
+    text = "| 1 |\n| 2 |\n## 第二章 储存\n须储存于阴凉通风的库房内，远离火种和热源。\n短。\n句。\n"
+    vectors = _table(text).vectors
+    same = [bool(np.allclose(a, b)) for a, b in itertools.pairwise(vectors)]
+    assert same == [True, False, True, False, True]
+
+
 def test_score_combines_both_and_says_what_computed_it() -> None:
     losses = {("猫喜欢鱼。猫喜欢奶。", ""): 2.0, ("猫喜欢鱼。猫喜欢奶。", "甲醇有毒。甲醇易燃。"): 1.5}
     score = chunk_score(TEXT, [(0, 10), (10, 20)], ScriptedPerplexity(losses), _table())
@@ -147,7 +154,7 @@ class TopicEmbedder:
     def passages(self, texts: list[str]) -> Vectors:
         rows = []
         for text in texts:
-            number = int(text.strip("句。"))
+            number = int(text.split("号", 1)[0])
             noise = np.random.default_rng(number).normal(size=self.dimension)
             drift = np.random.default_rng(1000 + number // 12).normal(size=self.dimension)
             rows.append(noise + drift)
@@ -158,7 +165,9 @@ class TopicEmbedder:
 
 
 def _drifting(sentences: int) -> SentenceVectors:
-    return SentenceVectors("".join(f"句{i}。" for i in range(sentences)), TopicEmbedder(), count_words)
+    return SentenceVectors(
+        "".join(f"{i}号{'句' * 20}。" for i in range(sentences)), TopicEmbedder(), count_words
+    )
 
 
 def test_fast_dispersion_equals_the_definition() -> None:

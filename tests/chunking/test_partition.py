@@ -135,11 +135,16 @@ def test_recursive_prefers_paragraphs_then_lines() -> None:
 @pytest.mark.parametrize(
     "text,border",
     [
-        ("甲醇有毒。甲醇易燃。甲醇有害。猫喜欢鱼。猫喜欢奶。猫喜欢睡。", "猫喜欢鱼"),
         (
-            "Methanol is toxic. Methanol burns well. Methanol is a toxic liquid. "
-            "Cats like fish. Cats like milk. Cats like sleeping cats.",
-            "Cats like fish",
+            "甲醇是一种有毒的易燃液体，对人体有害。甲醇蒸气有毒，须远离火种和热源保存。吸入甲醇蒸气会使人中毒，应立即就医。"
+            "我家的小猫非常喜欢在阳台上晒太阳睡觉。小猫最喜欢吃的食物是新鲜的鱼和牛奶。每天早上小猫都会叫我起床玩耍。",
+            "我家的小猫",
+        ),
+        (
+            "Methanol is a toxic and flammable liquid that is harmful to man. Methanol vapour is toxic and burns well in air. "
+            "Breathing methanol vapour is toxic, call a doctor at once. Our little cat likes to sleep in the warm sun. "
+            "The cat likes to eat fresh fish and to drink milk. Every morning the cat wakes me up to play.",
+            "Our little cat",
         ),
     ],
 )

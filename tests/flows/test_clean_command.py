@@ -4,20 +4,16 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner, Result
 
-from flows.commands import clean
+from flows.cli import build
 
 PAGE = """<html><body><nav><a href=/>Home</a></nav><h1>Benzene</h1><p>Benzene is a colourless liquid; CAS 71-43-2,
 flash point -11 °C. It is not miscible with water.</p><table><tr><td>熔点</td><td>5.5 ℃</td></tr></table></body></html>"""
 
 
 def _run(*arguments: str, given: str | bytes = "") -> Result:
-    app = typer.Typer()
-    app.callback()(lambda: None)
-    clean.register(app)
-    return CliRunner().invoke(app, ["clean", *arguments], input=given)
+    return CliRunner().invoke(build(["clean"]), ["clean", *arguments], input=given)
 
 
 def test_formats(tmp_path: Path) -> None:

@@ -58,6 +58,8 @@ def test_names_that_scripts_rely_on(monkeypatch: pytest.MonkeyPatch) -> None:
         "HCHEM_DATA_DIR": "/d",
         "HCHEM_GRAPH__URI": "bolt://h:1",
         "HCHEM_GRAPH__USER": "u",
+        "HCHEM_GRAPH__PASSWORD": "p",
+        "OPENAI_API_KEY": "k",
         "HCHEM_GRAPH__DATABASE": "g",
         "HCHEM_VECTORS__URI": "http://v:1",
         "HCHEM_MODELS__BASE_URL": "http://m/v1",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,15 +10,14 @@ import pytest
 from corpus.catalogue import Catalogue
 from kg.embedded import EmbeddedGraph, package_dir
 from kg.store import GraphStore
+from tests.conftest import missing
 
 
 @pytest.fixture(scope="session")
 def bolt_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedGraph]:
     """The embedded Bolt server, started once."""
     if package_dir() is None:
-        if os.environ.get("HCHEM_TEST_REQUIRE_ALL") == "1":
-            pytest.fail("arcadedb-embedded is required (HCHEM_TEST_REQUIRE_ALL=1)")
-        pytest.skip("arcadedb-embedded is not installed")
+        missing("arcadedb-embedded")
     with EmbeddedGraph(tmp_path_factory.mktemp("bolt"), heap="512m") as server:
         yield server
 

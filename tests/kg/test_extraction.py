@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from documents import SDS_EN, SDS_ZH, document
 
 from kg.extraction import Draft, extract
 from kg.extraction.evidence import judge
 from kg.schema import DropReason, Modality, Polarity, Relation
+from tests.kg.documents import SDS_EN, SDS_ZH, document
 
 
 def kept(text: str, **options: Any) -> list[Draft]:

@@ -6,13 +6,13 @@ import re
 from dataclasses import replace
 
 import pytest
-from documents import SDS_EN, SDS_ZH, document
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kg.extraction import Draft, extract
 from kg.extraction.evidence import folded, judge, locate, negations, page_words, stated_numbers
 from kg.schema import DropReason, NodeLabel, Polarity, Relation
+from tests.kg.documents import SDS_EN, SDS_ZH, document
 
 SHEETS = [(SDS_ZH, "zh"), (SDS_EN, "en")]
 

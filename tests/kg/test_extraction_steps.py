@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from documents import SDS_EN, SDS_ZH, document
 from sqlalchemy import delete, select, update
 
 from corpus.catalogue import Catalogue
@@ -20,6 +19,7 @@ from corpus.stages import StageContext, pending, run_step
 from kg.settings import ExtractionSettings
 from kg.steps import extraction_steps
 from models import Models
+from tests.kg.documents import SDS_EN, SDS_ZH, document
 
 MIXTURE = """# 甲醛溶液
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from graph_builders import MADE, fill
 from sqlalchemy import select
 
 from corpus.catalogue import Catalogue
@@ -24,6 +23,7 @@ from kg.qa.stored import verify_stored
 from kg.store import GraphHandle, GraphStore
 from kg.sync import sync_documents
 from models import Models
+from tests.kg.graph_builders import MADE, fill
 
 pytestmark = pytest.mark.graph
 SETTINGS = QuestionSettings(seed=7, evaluation_share=0.4)

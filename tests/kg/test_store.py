@@ -6,7 +6,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from graph_builders import AGENTS, MADE, L, R, Sheet, data_sheet, entity, fill
 
 from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import Assertion, Document, GraphSnapshot
@@ -19,6 +18,7 @@ from kg.schema import NodeLabel, Relation
 from kg.stage import GraphSnapshotStep, GraphSync, current_snapshot
 from kg.store import GraphHandle, GraphStore
 from kg.sync import rebuild, remove_vanished, sync_documents, verify_graph
+from tests.kg.graph_builders import AGENTS, MADE, L, R, Sheet, data_sheet, entity, fill
 
 pytestmark = pytest.mark.graph
 FEW = MADE[:3]
