@@ -338,7 +338,8 @@ def connected(left: NodeLabel, right: NodeLabel) -> str | None:
     kinds = sorted(
         relation
         for relation, spec in RELATIONS.items()
-        if (left in spec.subjects and right in spec.objects) or (right in spec.subjects and left in spec.objects)
+        if (left in spec.subjects and right in spec.objects)
+        or (right in spec.subjects and left in spec.objects)
     )
     if not kinds:
         return None

@@ -111,7 +111,8 @@ def rebuild(catalogue: Catalogue, store: GraphStore, run_id: str = "", bite: int
 
 def _plan(session: Session, store: GraphStore, documents: Sequence[str]) -> Plan:
     old = store.read(queries.CONTRIBUTION, documents=list(documents)) if documents else []
-    rows, bare = expected_rows(session, documents, _edges(old))
+    spoken_of = [(_L(row["object_label"]), str(row["object"])) for row in old]
+    rows, bare = expected_rows(session, documents, _edges(old), spoken_of)
     plan = Plan(rows)
     _find_stale(store, plan, documents, old)
     for edge in bare:
@@ -120,9 +121,16 @@ def _plan(session: Session, store: GraphStore, documents: Sequence[str]) -> Plan
 
 
 def expected_rows(
-    session: Session, documents: Sequence[str], edges: Iterable[Edge] = ()
+    session: Session,
+    documents: Sequence[str],
+    edges: Iterable[Edge] = (),
+    spoken_of: Iterable[tuple[NodeLabel, str]] = (),
 ) -> tuple[GraphRows, list[Edge]]:
-    """What the graph should hold for documents, and which of ``edges`` nothing supports any more."""
+    """What the graph should hold for documents, and which of ``edges`` nothing supports any more.
+
+    ``spoken_of``: nodes that the documents spoke of before; where others still
+    do, their properties may have to change.
+    """
     graph = GraphRows()
     rows = kept_assertions(session, documents)
     entities = entities_by_key(session, _keys(rows))
@@ -133,12 +141,16 @@ def expected_rows(
     ends = {(s.subject_label, s.row.subject_key) for s in found} | {
         (s.object_label, s.row.object_key) for s in found
     }
-    keys = {edge[4] for edge in wanted} | {edge[2] for edge in wanted} | {key for _, key in ends}
+    before = set(spoken_of)
+    keys = {edge[4] for edge in wanted} | {edge[2] for edge in wanted} | {key for _, key in ends | before}
     about_rows = about(session, keys)
     backing, _ = statements(about_rows, entities_by_key(session, _keys(about_rows)))
     by_object: dict[str, list[Assertion]] = defaultdict(list)
     for statement in backing:
         by_object[statement.row.object_key].append(statement.row)
+    ends |= {
+        (label, key) for label, key in before if label not in {_L.SUBSTANCE, _L.MIXTURE} and by_object[key]
+    }
     names = [key for label, key in ends if label in {_L.SUBSTANCE, _L.MIXTURE}]
     entity_rows(graph, ends, entities, aliases_by_key(session, names), by_object)
     return graph, derived_rows(graph, wanted, backing)

@@ -194,8 +194,9 @@ def _shortcut_checks(path: Path, answers: tuple[str, ...]) -> Iterator[Check]:
         )  # fmt: skip
         yield Check(Proof(tail, parameters), "shortcut", forbidden=answers)
     pair = queries.connected(metapath.labels[0], metapath.labels[metapath.answer])
-    for answer in answers if pair is not None else ():
-        yield Check(Proof(pair, {"left": path.keys[0], "right": answer}), "direct_edge", expected=())
+    if pair is not None:
+        for answer in answers:
+            yield Check(Proof(pair, {"left": path.keys[0], "right": answer}), "direct_edge", expected=())
 
 
 def _worded(

@@ -99,7 +99,9 @@ def test_same_bytes_whatever_the_order_the_port_and_the_repetition(tmp_path: Pat
     catalogue = Catalogue.open(f"sqlite:///{tmp_path}/a/c.db")
     export(catalogue, tmp_path / "a" / "out")
     for file in FILES:
-        assert (tmp_path / "a" / "out" / file).read_bytes() == (tmp_path / "b" / "out" / file).read_bytes(), file
+        assert (tmp_path / "a" / "out" / file).read_bytes() == (tmp_path / "b" / "out" / file).read_bytes(), (
+            file
+        )
     assert not [p for p in (tmp_path / "a" / "out").iterdir() if p.name.startswith(".")]
 
 

@@ -8,9 +8,15 @@ from kg.qa import wording
 from kg.qa.reword import RewordIn, RewordQuestion, problems_of
 from models import Models
 
-ZH = RewordIn("根据《丙酮说明书》，丙酮的闪点（闭杯）低于 23 ℃吗？", "zh", ("丙酮", "丙酮说明书"), ("-20 ℃",), False)
+ZH = RewordIn(
+    "根据《丙酮说明书》，丙酮的闪点（闭杯）低于 23 ℃吗？", "zh", ("丙酮", "丙酮说明书"), ("-20 ℃",), False
+)
 EN = RewordIn(
-    "Which materials must not be stored with Methanol according to “SDS 1”?", "en", ("Methanol", "SDS 1"), ("acids",), True
+    "Which materials must not be stored with Methanol according to “SDS 1”?",
+    "en",
+    ("Methanol", "SDS 1"),
+    ("acids",),
+    True,
 )
 
 
@@ -23,12 +29,18 @@ def test_offline_answer_is_the_template() -> None:
 
 @pytest.mark.parametrize(
     "question",
-    ["《丙酮说明书》里，丙酮的闭杯闪点是否低于 23 ℃？", "按《丙酮说明书》所述，丙酮闪点（闭杯）低于 23 ℃吗？"],
+    [
+        "《丙酮说明书》里，丙酮的闭杯闪点是否低于 23 ℃？",
+        "按《丙酮说明书》所述，丙酮闪点（闭杯）低于 23 ℃吗？",
+    ],
 )
 def test_sound_rewordings(question: str) -> None:
     allowed = problems_of(ZH, question)
     assert allowed in ([], ["the polarity differs"])  # 是否 holds 否, not one of the negations
-    assert problems_of(EN, "According to “SDS 1”, which materials must not be stored together with Methanol?") == []
+    assert (
+        problems_of(EN, "According to “SDS 1”, which materials must not be stored together with Methanol?")
+        == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,7 +62,9 @@ def test_unsound_rewordings(question: str, problem: str) -> None:
 
 
 def test_polarity_and_plural_in_english() -> None:
-    assert problems_of(EN, "Which materials may be stored with Methanol according to “SDS 1”?") == ["the polarity differs"]
+    assert problems_of(EN, "Which materials may be stored with Methanol according to “SDS 1”?") == [
+        "the polarity differs"
+    ]
     assert "the plural is lost" in problems_of(EN, "Name one thing that must not be near Methanol (“SDS 1”).")
 
 
@@ -61,7 +75,11 @@ def test_polarity_and_plural_in_english() -> None:
         ({"operator": "=", "min": 1.5, "max": 15.0, "unit": "%"}, "1.5～15 %", "1.5 to 15 %"),
         ({"operator": "<=", "min": None, "max": 5.0, "unit": "mg/L"}, "不高于 5 mg/L", "at most 5 mg/L"),
         ({"operator": ">", "min": 100.0, "max": None, "unit": ""}, "大于 100", "above 100"),
-        ({"operator": "~", "min": 0.791, "max": 0.791, "unit": "g/cm³"}, "约 0.791 g/cm³", "about 0.791 g/cm³"),
+        (
+            {"operator": "~", "min": 0.791, "max": 0.791, "unit": "g/cm³"},
+            "约 0.791 g/cm³",
+            "about 0.791 g/cm³",
+        ),
     ],
 )
 def test_values_in_words(value: dict[str, object], zh: str, en: str) -> None:

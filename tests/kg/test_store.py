@@ -92,6 +92,33 @@ def test_changed_document_replaces_its_own_part_only(sqlite_catalogue: Catalogue
     assert verify_graph(sqlite_catalogue, store) == []
 
 
+def test_shared_node_follows_whoever_still_speaks_of_it(
+    sqlite_catalogue: Catalogue, store: GraphStore
+) -> None:
+    sheets = [Sheet("一", "zh"), Sheet("二", "zh")]
+    for sheet, name in zip(sheets, ("强氧化剂", "氧化性物质"), strict=True):
+        line = sheet.line(10, f"禁配物：{name}")
+        sheet.fact("71-43-2", R.INCOMPATIBLE_WITH, L.REACTIVE_GROUP, "group:x", line, properties={"zh": name})
+    with sqlite_catalogue.writing() as session:
+        entity(session, "71-43-2", zh="苯")
+        for sheet in sheets:
+            sheet.store(session)
+    load(sqlite_catalogue, store)
+    shown = store.read("MATCH (g:ReactiveGroup) RETURN g.zh AS zh")[0]["zh"]
+    winner = next(sheet for sheet in sheets if shown in sheet.facts[0]["quote"])
+    other = winner.line(10, "避免接触水。")
+    winner.facts.clear()
+    winner.fact(
+        "71-43-2", R.INCOMPATIBLE_WITH, L.REACTIVE_GROUP, "group:water", other, properties={"zh": "水"}
+    )
+    with sqlite_catalogue.writing() as session:
+        winner.store(session)
+    sync_documents(sqlite_catalogue, store, [winner.id])
+    names = {row["zh"] for row in store.read("MATCH (g:ReactiveGroup) RETURN g.zh AS zh")}
+    assert shown not in names
+    assert verify_graph(sqlite_catalogue, store) == []
+
+
 def test_merged_substance_moves_its_assertions(sqlite_catalogue: Catalogue, store: GraphStore) -> None:
     fill(sqlite_catalogue, FEW)
     documents = load(sqlite_catalogue, store)
