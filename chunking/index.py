@@ -31,8 +31,8 @@ from models.protocols import Embedder, Vectors
 if TYPE_CHECKING:
     from models import Models
 
-_BATCH = 500  # rows of a request: about 4 MB of the largest embedded vectors
-_QUERIES = 100
+_BATCH = 2000  # rows of a request: about 8 MB of the largest embedded vectors; servers take 64 MB
+_QUERIES = 1000  # questions of a request; Milvus takes 16,384
 _NO_PROXY = "no_grpc_proxy"  # gRPC reads it in small letters only
 _LOCAL = "chunks.db"
 _MARKER = "index.json"
@@ -64,6 +64,7 @@ class ChunkVectors:
         self.titles = titles
         self.embedder: Embedder = models.embedder("index" if unit == "chunk" else "cohesion")
         self._known: dict[str, Vectors] = {}
+        self._tables: dict[str, _Table] = {}
 
     @property
     def name(self) -> str:
@@ -101,7 +102,7 @@ class ChunkVectors:
         for leaf in chunks.leaves:
             if leaf.document_id in texts:
                 texts[leaf.document_id].append(leaf.text)
-        tables = {document: _sentence_table("".join(parts)) for document, parts in texts.items()}
+        tables = {document: self._table("".join(parts)) for document, parts in texts.items()}
         found: list[_Views] = []
         for leaf in wanted:
             text = leaf.index_text(self.form)
@@ -110,6 +111,12 @@ class ChunkVectors:
             else:
                 found.append([(view, end - start) for start, end, view in _sentence_table(text)])
         return found
+
+    def _table(self, text: str) -> _Table:
+        """Sentences of a document: the methods cut the same texts, so each is split once."""
+        if text not in self._tables:
+            self._tables[text] = _sentence_table(text)
+        return self._tables[text]
 
     def _pooled(self, pieces: Sequence[_Views], heads: Sequence[str]) -> Vectors:
         views = {*heads, *(view for found in pieces for view, _ in found)} - {""}
@@ -132,15 +139,16 @@ class ChunkVectors:
 
 
 _Views = list[tuple[str, int]]
+_Table = list[tuple[int, int, str]]
 
 
-def _sentence_table(text: str) -> list[tuple[int, int, str]]:
+def _sentence_table(text: str) -> _Table:
     """Sentences in the form in which the chunk stage embeds them."""
     table = [(start, end, " ".join(text[start:end].split())[:VIEW]) for start, end in split_sentences(text)]
     return [row for row in table if row[2]]
 
 
-def _overlap(table: Sequence[tuple[int, int, str]], start: int, end: int) -> _Views:
+def _overlap(table: _Table, start: int, end: int) -> _Views:
     first = bisect_right(table, start, key=lambda row: row[1])
     found: _Views = []
     for low, high, view in table[first:]:
@@ -204,8 +212,6 @@ class VectorIndex:
             self._client.upsert(
                 name, [_row(x, wanted[x.chunk_id], row) for x, row in zip(part, rows, strict=True)]
             )
-        if new or gone:
-            self._client.flush(name)
         if self._settings.uri is None:
             _write_marker(self._folder, _marker(self._folder) | {chunks.method: vectors.name})
         return {"indexed": len(new), "removed": len(gone), "unchanged": len(wanted) - len(new)}
@@ -241,10 +247,9 @@ class VectorIndex:
                 anns_field="vector",
                 filter=f'method == "{method}"',
                 limit=top_k,
-                output_fields=["chunk_id"],
             )
             for hits in found:
-                pairs = sorted((-round(float(hit["distance"]), 6), str(hit["chunk_id"])) for hit in hits)
+                pairs = sorted((-round(float(hit["distance"]), 6), str(hit["id"])) for hit in hits)
                 ranked.append([key for _, key in pairs])
         return ranked
 

@@ -92,9 +92,6 @@ def main() -> None:
         message = " ".join(hchem_logging.without_secrets(str(error)).split())
         sys.stderr.write(f"hchem: {message}\n")
         sys.exit(USAGE_ERROR)
-    except KeyboardInterrupt:
-        sys.stderr.write("hchem: interrupted; the same command goes on where it stopped\n")
-        sys.exit(130)
     except BrokenPipeError:
         sys.exit(0)
 

@@ -87,10 +87,12 @@ def show_evaluation(catalogue: Catalogue, table_name: str = "main") -> None:
     metrics, rows = summary.evaluation_rows(catalogue, table_name)
     if not rows:
         return
-    table = Table(title="Evaluation by chunking method", title_justify="left")
+    metrics = [metric for metric in summary.HEADLINE if metric in metrics] or metrics[:6]
+    n = next((row[metric].n for row in rows for metric in metrics if row[metric] is not None), 0)
+    table = Table(title=f"Evaluation by chunking method (n = {n} questions; intervals in the report)", title_justify="left")
     table.add_column("method")
     for metric in metrics:
-        table.add_column(metric, justify="right")
+        table.add_column(metric.replace("_", " "), justify="right")
     for row in rows:
         cells = [_cell(row[metric]) for metric in metrics]
         table.add_row(row["method"], *cells)
@@ -100,8 +102,4 @@ def show_evaluation(catalogue: Catalogue, table_name: str = "main") -> None:
 def _cell(figure: Any) -> str:
     if figure is None or figure.value is None:
         return "–"
-    interval = f" [{figure.low:.3f}, {figure.high:.3f}]" if figure.low is not None else ""
-    number = (
-        f"{figure.value:.3f}" if isinstance(figure.value, float) and figure.value % 1 else f"{figure.value:g}"
-    )
-    return f"{number}{interval}"
+    return f"{figure.value:.0f}" if abs(figure.value) >= 10 else f"{figure.value:.3f}"

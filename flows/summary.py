@@ -15,14 +15,15 @@ from corpus.catalogue.tables import (
     Document,
     Evaluation,
     Failure,
-    GraphSnapshot,
     ModelCall,
     Page,
     Question,
     Run,
 )
+from kg.stage import current_snapshot
 
 QUESTION_KINDS = ("single_hop", "multi_hop", "aggregative", "boolean")
+HEADLINE = ("evidence_recall", "substring_recall", "rouge_l", "bleu_4", "meteor", "context_tokens")
 DOCUMENT_STATES = ("kept", "rejected", "duplicate", "review", "failed")
 
 
@@ -38,7 +39,7 @@ def status(catalogue: Catalogue) -> dict[str, Any]:
             db, select(Question.kind, func.count()).where(Question.state == "kept").group_by(Question.kind)
         )
         chunks = _counts(db, select(Chunk.method, func.count()).where(Chunk.leaf).group_by(Chunk.method))
-        snapshot = db.scalar(select(GraphSnapshot).order_by(GraphSnapshot.at.desc()).limit(1))
+        snapshot = current_snapshot(db)
         return {
             "pages": sum(pages.values()),
             "pages_by_state": pages,

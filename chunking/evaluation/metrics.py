@@ -19,8 +19,7 @@ from chunking.partition import Span
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _DASHES = str.maketrans("−–", "--")
-_KEPT = r"(?<=\d)[.,](?=\d)|[-~/](?=\d)|[^\W_]|[<>=%°≤≥±]"
-_DROPPED = re.compile(rf"(?:(?!{_KEPT}).)+", re.DOTALL)
+_KEPT = re.compile(r"[^\W_]+|[<>=%°≤≥±]|(?<=\d)[.,](?=\d)|[-~/](?=\d)")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _WORDNET = Path("/usr/share/wordnet")  # Debian's wordnet-base
 
@@ -72,7 +71,7 @@ def normalised(text: str) -> str:
     67-64-1 is not 67641.
     """
     folded = _ARTICLES.sub(" ", unicodedata.normalize("NFKC", text).casefold())
-    return _DROPPED.sub("", folded.translate(_DASHES))
+    return "".join(_KEPT.findall(folded.translate(_DASHES)))
 
 
 def _merged(regions: Iterable[Region]) -> dict[str, list[Span]]:

@@ -19,6 +19,7 @@ from flows.runtime import Runtime, open_runtime
 from flows.settings import load_settings
 
 app = typer.Typer()
+_INTERRUPTED = 130
 
 
 class StageChoice(StrEnum):
@@ -136,10 +137,14 @@ def _start(flow_name: str, parameters: RefreshParameters, *, dry_run: bool, dire
         with open_runtime(archive=parameters.archive) as runtime:
             show_plan(runtime, parameters)
         return
-    if direct:
-        _run_direct(flow_name, parameters)
-    else:
-        _run_flow(flow_name, parameters)
+    try:
+        if direct:
+            _run_direct(flow_name, parameters)
+        else:
+            _run_flow(flow_name, parameters)
+    except KeyboardInterrupt as error:
+        err.print("hchem: interrupted; the same command goes on where it stopped")
+        raise typer.Exit(_INTERRUPTED) from error
 
 
 def _terminated(_signal: int, _frame: FrameType | None) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any
@@ -258,52 +258,75 @@ def _lists(candidate: Candidate, facts: Facts) -> str:
 
 
 _SEPARATORS = re.compile(
-    r"[\s、，,;；。./|()（）\[\]·•\-–—:：*+&]+|(?:以及|和|及|与|或|等)|分开存放|分储|切忌混储|隔离储存|隔离存放|\b(?:and|or|the|a|an|with|etc)\b",
+    r"[\s、，,;；。./|()（）\[\]·•\-–—:：*+&]+|(?:以及|和|及|与|或|等)|分开存放|分储|切忌混储|隔离储存|隔离存放|分開存放|切忌混儲|\b(?:and|or|the|a|an|with|etc)\b",
     re.IGNORECASE,
 )
 _CODE = re.compile(r"\b(?:EU)?[HP]\d{3}[A-Za-z]{0,2}\b|GHS0\d")
 
 
 def list_is_whole(members: Sequence[Fact]) -> bool:
-    """Whether the lines the members were read from hold nothing but them.
+    """Whether the sentences or cells the members were read from hold nothing but them.
 
-    Codes: all codes of the lines are members. Words: after the label, the
+    Codes: all codes of the stretch are members. Words: after the label, the
     members' words and separators nothing is left.
     """
-    text = members[0].source.text
-    lines = _lines(text, members)
-    found_codes = {code for line in lines for code in _CODE.findall(line)}
+    stretches = _stretches(members[0].source.text, members)
     if members[0].relation in {Relation.HAS_H, Relation.HAS_P, Relation.SHOWS_PICTOGRAM}:
         known = {code for fact in members for code in _CODE.findall(fact.object + " " + fact.words)}
-        return found_codes <= known
+        return {code for stretch in stretches for code in _CODE.findall(stretch)} <= known
     words = sorted({fact.words.strip() for fact in members if fact.words.strip()}, key=len, reverse=True)
     if not words:
         return False
-    return all(not _residue(line, words) for line in lines)
+    return all(not _residue(stretch, words) for stretch in stretches)
 
 
-def _lines(text: str, members: Sequence[Fact]) -> list[str]:
-    found = {}
+_BOUNDARY = re.compile(r"[\n。|]|\.(?=\s|$)")
+
+
+def _stretches(text: str, members: Sequence[Fact]) -> list[str]:
+    """What the members' quotes cover on each line, out to the end of sentence or table cell on both sides.
+
+    A semicolon is no boundary: it may stand between the items of a list.
+    """
+    spans: dict[int, tuple[int, int]] = {}
     for fact in members:
-        start = text.rfind("\n", 0, fact.start) + 1
-        end = text.find("\n", fact.end)
-        found[start] = text[start : end if end >= 0 else len(text)]
-    return [found[start] for start in sorted(found)]
+        line = text.rfind("\n", 0, fact.start) + 1
+        start, end = spans.get(line, (fact.start, fact.end))
+        spans[line] = (min(start, fact.start), max(end, fact.end))
+    found = []
+    for line in sorted(spans):
+        start, end = spans[line]
+        before = [match.end() for match in _BOUNDARY.finditer(text, line, start)]
+        closed = end > 0 and _BOUNDARY.match(text, end - 1) is not None
+        after = None if closed else _BOUNDARY.search(text, end)
+        found.append(
+            text[before[-1] if before else line : end if closed else after.start() if after else len(text)]
+        )
+    return found
 
 
-def _residue(line: str, words: Iterable[str]) -> str:
-    """What a line says beside its label and the members."""
-    rest = line.strip().strip("|").strip()
-    first = min((at for word in words if (at := rest.lower().find(word.lower())) >= 0), default=0)
-    rest = rest[first:]  # the label stands before the first member
+_HEADING = re.compile(r"^#{1,6} [^\n]*\n", re.MULTILINE)
+# the label of a list ends with a mark or with the word that governs it
+_LABEL = re.compile(
+    r".*(?:[:：|]|应与|應與|避免与|避免接触|可用|使用|\bfrom\b|\bwith\b|\binclude\b|\buse\b|\bsuitable\b)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def _residue(stretch: str, words: Sequence[str]) -> str:
+    """What a stretch says beside its label and the members."""
+    lowered = stretch.lower()
+    first = min((at for word in words if (at := lowered.find(word.lower())) >= 0), default=len(stretch))
+    # a heading above a list is its label too
+    head, rest = _LABEL.sub("", _HEADING.sub("", stretch[:first])), stretch[first:]
     for word in words:
         rest = re.sub(re.escape(word), " ", rest, flags=re.IGNORECASE)
-    return _SEPARATORS.sub("", rest)
+    return _SEPARATORS.sub("", head + " " + rest)
 
 
 def _in_text(key: str, members: Sequence[Fact], facts: Facts) -> bool:
     """Whether any name of the denied item stands in the list's lines after all."""
-    lines = plain(" ".join(_lines(members[0].source.text, members)))
+    lines = plain(" ".join(_stretches(members[0].source.text, members)))
     names = {plain(key.rpartition(":")[2])} if _CODE.fullmatch(key) else set()
     for label in NodeLabel:
         names |= facts.names(label, key)

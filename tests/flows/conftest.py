@@ -55,7 +55,7 @@ class Command:
         return subprocess.Popen(
             [sys.executable, "-m", "flows.cli", *arguments],
             env=self.environment(),
-            cwd=self.data_dir.parent,
+            cwd=next(p for p in self.data_dir.parents if p.is_dir()),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

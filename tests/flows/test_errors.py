@@ -19,7 +19,11 @@ CASES: dict[str, tuple[dict[str, str], list[str], str]] = {
     "catalogue": ({"HCHEM_CATALOGUE__URL": "postgresql://a:s3cret@127.0.0.1:1/x"}, ["status"], "catalogue"),
     "catalogue url": ({"HCHEM_CATALOGUE__URL": "nonsense"}, ["status"], "nonsense"),
     "prefect": ({"PREFECT_API_URL": "http://127.0.0.1:1/api"}, ["refresh"], "PREFECT_API_URL"),
-    "graph": ({"HCHEM_GRAPH__URI": "bolt://127.0.0.1:1"}, ["graph", "stats"], "127.0.0.1:1"),
+    "graph": (
+        {"HCHEM_GRAPH__URI": "bolt://127.0.0.1:1", "HCHEM_GRAPH__PASSWORD": "x"},
+        ["graph", "stats"],
+        "127.0.0.1:1",
+    ),
     "sources": ({"HCHEM_CRAWL__ENABLED": '["nowhere"]'}, ["refresh", "--direct"], "nowhere"),
     "order": ({}, ["refresh", "--from-stage", "chunks", "--to-stage", "curate"], "comes after"),
     "archive": ({}, ["run", "acquire", "--from-archive", "no.warc.gz"], "no.warc.gz"),
@@ -29,11 +33,6 @@ CASES: dict[str, tuple[dict[str, str], list[str], str]] = {
     "chunk": ({}, ["chunk", "no-such-file.txt", "--method", "fixed"], "no-such-file.txt"),
     "chunkscore": ({}, ["chunkscore", "no-such-file.txt", "p.jsonl"], "no-such-file.txt"),
     "ask": ({}, ["ask", "什么？"], "refresh"),
-    "model": (
-        {"HCHEM_MODELS__BASE_URL": "http://127.0.0.1:1/v1", "HCHEM_MODELS__MODEL": "m"},
-        ["models", "check"],
-        "127.0.0.1:1",
-    ),
     "model url": (
         {"HCHEM_MODELS__BASE_URL": "ftp://x", "HCHEM_MODELS__MODEL": "m"},
         ["models", "show"],
@@ -51,6 +50,13 @@ def test_wrong_input_is_one_line_and_exit_code_2(name: str, tmp_path: Path) -> N
     assert word in lines[0]
     assert "Traceback" not in finished.stdout + finished.stderr
     assert "s3cret" not in finished.stderr
+
+
+def test_an_endpoint_that_does_not_answer_is_named(tmp_path: Path) -> None:
+    settings = {"HCHEM_MODELS__BASE_URL": "http://127.0.0.1:1/v1", "HCHEM_MODELS__MODEL": "m"}
+    finished = Command(tmp_path / "data", settings).run("models", "check", code=2, timeout=120)
+    assert "http://127.0.0.1:1/v1" in finished.stdout
+    assert "Traceback" not in finished.stdout + finished.stderr
 
 
 def test_an_occupied_port_is_named(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from kg.graph_settings import QuestionSettings
 from kg.projection import graph_documents
 from kg.qa import aggregative, boolean, multi_hop, single_hop
 from kg.qa.context import Context
-from kg.qa.facts import Fact, Facts, load_facts
+from kg.qa.facts import Fact, Facts, Source, load_facts
 from kg.qa.records import Candidate, Proof
 from kg.qa.sampling import Side, components, sides
 from kg.qa.verification import Reason, list_is_whole, verify
@@ -149,6 +149,52 @@ def test_missing_list_member(world: World) -> None:
     made = [c for c in aggregative.candidates(world.ctx) if c.listings == (key,) and c.template == "count"]
     assert made, "the fault itself must get as far as verification"
     assert {world.verdict(c) for c in made} == {Reason.LIST_INCOMPLETE}
+
+
+def test_every_missing_member_shows(world: World) -> None:
+    lists = [m for m in world.facts.by_listing.values() if len(m) > 1]
+    assert len(lists) > 20
+    for members in lists:
+        assert list_is_whole(members)
+        for at in range(len(members)):
+            assert not list_is_whole([*members[:at], *members[at + 1 :]]), members[at].words
+
+
+@pytest.mark.parametrize(
+    ("line", "members", "whole"),
+    [
+        ("| 灭火剂： | 泡沫、干粉 | 禁用灭火剂： | 直流水 |", ["泡沫", "干粉"], True),
+        ("灭火剂：泡沫、干粉。不可用水灭火。", ["泡沫", "干粉"], True),
+        ("应与氧化剂、酸类分开存放，切忌混储。", ["氧化剂", "酸类"], True),
+        ("应与氧化剂、酸类分开存放，切忌混储。", ["酸类"], False),
+        ("Incompatible materials: acids, bases and nitrobenzene.", ["acids", "bases"], False),
+        ("Incompatible materials: nitrobenzene, acids, bases.", ["acids", "bases"], False),
+        (
+            "Incompatible materials: acids, chloroform in the presence of bases.",
+            ["acids", "chloroform"],
+            False,
+        ),
+        ("Incompatible materials: acids; bases; halogens", ["acids", "bases"], False),
+        ("Incompatible materials: acids; bases; halogens", ["acids", "bases", "halogens"], True),
+        ("### 10.4 Hazardous products\n\nacids; bases", ["acids", "bases"], True),
+        ("### 10.4 Hazardous products\n\nmethane; acids; bases", ["acids", "bases"], False),
+        ("禁配物：强氧化剂（包括硝酸）、酸类", ["强氧化剂", "酸类"], False),
+    ],
+)
+def test_lists_in_text(line: str, members: list[str], whole: bool) -> None:
+    sheet = Sheet("说明", "zh")
+    sheet.line(10, line)
+    text, _ = sheet.text()
+    source = Source("d", "v", "t", "u", "zh", "s", "page", text)
+    start = min(text.index(word) for word in members)
+    end = max(text.index(word) + len(word) for word in members)
+    start = text.index(line) if line.startswith("#") else start  # such a quote takes its heading in
+    facts = [
+        Fact(word, source, "x", L.SUBSTANCE, R.INCOMPATIBLE_WITH, word, L.REACTIVE_GROUP, word, {}, {}, "positive",
+             "is", {}, start, end, text[start:end], 10, "zh")
+        for word in members
+    ]  # fmt: skip
+    assert list_is_whole(facts) is whole
 
 
 def test_missing_code(world: World) -> None:
