@@ -249,7 +249,7 @@ class VectorIndex:
                 limit=top_k,
             )
             for hits in found:
-                pairs = sorted((-round(float(hit["distance"]), 6), str(hit["id"])) for hit in hits)
+                pairs = sorted((-round(float(hit["distance"]), 6), str(hit["chunk_id"])) for hit in hits)
                 ranked.append([key for _, key in pairs])
         return ranked
 
@@ -315,6 +315,7 @@ def _row(leaf: ChunkRecord, text_hash: str, vector: Vectors) -> dict[str, Any]:
 def _open_local(place: str) -> Any:
     """Milvus Lite runs in this process behind a loopback port."""
     _no_proxy_on_loopback()
+    _quiet_embedded()
     from pymilvus import MilvusClient
     from pymilvus.exceptions import MilvusException
 
@@ -358,6 +359,16 @@ def _open_server(settings: VectorSettings) -> Any:
             f"vector server {settings.uri} (HCHEM_VECTORS__URI) cannot be used: {error.message or error}; "
             "start it, or unset the setting for the embedded index"
         ) from error
+
+
+def _not_unimplemented(record: logging.LogRecord) -> bool:
+    """Drops gRPC's record of a method that the embedded server does not have; keeps all others."""
+    return not (record.exc_info and isinstance(record.exc_info[1], NotImplementedError))
+
+
+def _quiet_embedded() -> None:
+    """The client asks for AllocTimestamp and copes without; the server logs a traceback for it."""
+    logging.getLogger("grpc._server").addFilter(_not_unimplemented)  # adding it again changes nothing
 
 
 def _no_proxy_on_loopback() -> None:

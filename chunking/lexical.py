@@ -37,25 +37,28 @@ class LexicalIndex:
             import bm25s
 
             logging.getLogger("bm25s").setLevel(logging.WARNING)  # it sets itself to DEBUG
-
             self._model = bm25s.BM25(k1=_K1, b=_B)
-            self._model.index(tokens, show_progress=False)
+            self._model.index(tokens, show_progress=False, leave_progress=False)
         for found in tokens:
             for term in set(found):
                 self._frequency[term] = self._frequency.get(term, 0) + 1
 
-    def scores(self, question: str) -> dict[str, float]:
-        """Score by chunk id, positive ones only, best first; ties by id."""
+    def scores(self, question: str, top_k: int | None = None) -> dict[str, float]:
+        """Score by chunk id, positive ones only, best first, at most ``top_k``; ties by id."""
         wanted = [term for term in terms(question) if term in self._frequency]
         if self._model is None or not wanted:
             return {}
         values = self._model.get_scores(wanted)
-        found = [(self.leaves[i].chunk_id, float(values[i])) for i in np.flatnonzero(values > 0)]
-        return dict(sorted(found, key=lambda pair: (-pair[1], pair[0])))
+        floor = 0.0
+        if top_k is not None and top_k < len(values):
+            floor = float(np.partition(values, -top_k)[-top_k])  # ties with the last one stay in
+        kept = np.flatnonzero((values > 0) & (values >= floor))
+        found = [(self.leaves[i].chunk_id, float(values[i])) for i in kept]
+        return dict(sorted(found, key=lambda pair: (-pair[1], pair[0]))[:top_k])
 
     def search(self, questions: Sequence[str], top_k: int) -> list[list[str]]:
         """Ranked chunk ids for each question, at most ``top_k``."""
-        return [list(self.scores(question))[:top_k] for question in questions]
+        return [list(self.scores(question, top_k)) for question in questions]
 
     def weights(self, found: Iterable[str]) -> dict[str, float]:
         """Inverse document frequency of terms; a term that no chunk has counts as in one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -20,6 +21,8 @@ from chunking.vectors import SentenceVectors
 if TYPE_CHECKING:
     from models import Models
 
+_WAITING = 100  # tables without vectors that may wait
+
 METHODS: tuple[str, ...] = get_args(Method)
 
 
@@ -30,9 +33,25 @@ class Segmenter:
         self.models = models
         self.settings = settings or ChunkSettings()
         self.backgrounds = Backgrounds(models)
+        self._ready: dict[str, SentenceVectors] = {}
+
+    def warm(self, texts: Sequence[str]) -> None:
+        """Embed the sentences of several texts in one call, which costs less than one call a text.
+
+        Their tables wait for the next :meth:`table` of the same text. Raises the model layer's errors.
+        """
+        tables = {text: self.table(text) for text in texts}
+        units = {unit for table in tables.values() for unit in table.units}
+        self.models.embedder("cohesion").passages(sorted(units))
+        while len(self._ready) > _WAITING:  # those of a batch that was given up
+            self._ready.pop(next(iter(self._ready)), None)
+        self._ready.update(tables)
 
     def table(self, text: str) -> SentenceVectors:
         """Sentences with token counts; vectors are computed when a method asks for them."""
+        ready = self._ready.pop(text, None)
+        if ready is not None:
+            return ready
         return SentenceVectors(text, self.models.embedder("cohesion"), self.models.count_tokens)
 
     def run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +69,16 @@ class ChunkStep(BaseStep):
             for document, version, language in rows
         ]
 
+    def prepare(self, ctx: StageContext, items: Sequence[Item]) -> None:
+        """Embed the sentences of all documents of the batch in one call; what is known costs a look-up."""
+        if not self._embeds():
+            return
+        query = select(Document.text).where(Document.document_id.in_([item.id for item in items]))
+        with ctx.catalogue.reading() as session:
+            texts = session.scalars(query).all()
+        with suppress(ModelError):  # fails again, and is recorded, for the document that it belongs to
+            self.segmenter.warm(texts)
+
     def process(self, ctx: StageContext, item: Item) -> Outcome:
         """Cut and score one document."""
         with ctx.catalogue.reading() as session:
@@ -116,6 +127,10 @@ class ChunkStep(BaseStep):
         score = self.segmenter.score(text, result.spans, table, reach=settings.chunkscore_reach)
         return result, score.as_dict()
 
+    def _embeds(self) -> bool:
+        """Whether this method, or its score, reads sentence vectors."""
+        return self.segmenter.settings.score or self.method in ("semantic", "qchunker", "hichunk")
+
     def _basis(self) -> dict[str, Any]:
         """Everything beside the text that decides the records."""
         models, settings = self.segmenter.models, self.segmenter.settings
@@ -123,7 +138,7 @@ class ChunkStep(BaseStep):
         basis["version"] = self.version
         skills = {"qchunker": SKILLS, "hichunk": (AssignLevels(),)}.get(self.method, ())
         basis["skills"] = {skill.name: [models.identity(skill), models.draws(skill.name)] for skill in skills}
-        if settings.score or self.method in ("semantic", "qchunker", "hichunk"):
+        if self._embeds():
             basis["embedding"] = models.embedder("cohesion").name
         if settings.score or self.method == "qchunker":
             basis["perplexity"] = self.segmenter.backgrounds.perplexity("").name

@@ -8,6 +8,7 @@ runs of very short lines together.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,7 +102,7 @@ class SentenceVectors:
         return np.asarray(1.0 - np.einsum("ij,ij->i", before, after))
 
     def _embed(self) -> Floats:
-        units = self._units()
+        units = self.units
         distinct = sorted(set(units))
         if not distinct:
             return np.zeros((0, self.embedder.dimension))
@@ -109,7 +110,8 @@ class SentenceVectors:
         embedded = np.asarray(self.embedder.passages(distinct), dtype=np.float64)
         return _normalised(embedded[[rows[unit] for unit in units]])
 
-    def _units(self) -> list[str]:
+    @cached_property
+    def units(self) -> list[str]:
         """For each sentence the text that is embedded for it.
 
         Very short sentences (table cells, list items) are joined with those behind

@@ -89,7 +89,10 @@ def show_evaluation(catalogue: Catalogue, table_name: str = "main") -> None:
         return
     metrics = [metric for metric in summary.HEADLINE if metric in metrics] or metrics[:6]
     n = next((row[metric].n for row in rows for metric in metrics if row[metric] is not None), 0)
-    table = Table(title=f"Evaluation by chunking method (n = {n} questions; intervals in the report)", title_justify="left")
+    table = Table(
+        title=f"Evaluation by chunking method (n = {n} questions; intervals in the report)",
+        title_justify="left",
+    )
     table.add_column("method")
     for metric in metrics:
         table.add_column(metric.replace("_", " "), justify="right")

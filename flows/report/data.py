@@ -23,11 +23,14 @@ from corpus.catalogue.tables import (
     Question,
 )
 from corpus.ids import digest
+from kg.stage import current_snapshot
 
 _QUESTIONS_PER_KIND = 60
 _CONTEXT = 160  # characters shown on either side of an evidence span
 _SHOWN_TEXT = 6000  # characters of a document in the chunk view
-_GRAPH_EDGES = 70
+_SHARED_PER_LABEL = 3  # objects of each label in the small picture
+_HUB = 9  # objects of more substances would hide the rest of the picture
+_PICTURED = ("ReactiveGroup", "HazardClass", "HazardStatement", "Pictogram", "TransportEntry", "Substance")
 
 
 @dataclass(frozen=True)
@@ -117,11 +120,15 @@ def failures(catalogue: Catalogue) -> list[dict[str, str]]:
 
 
 def graph_statistics(catalogue: Catalogue) -> dict[str, list[tuple[str, int]]]:
-    """Entities by label, and kept assertions by relation and by who extracted them."""
+    """Nodes by label, and kept assertions by relation and by who extracted them."""
     with catalogue.reading() as db:
         kept = Assertion.state == "kept"
+        snapshot = current_snapshot(db)
+        labels = (snapshot.detail if snapshot else {}).get("nodes", {})
         return {
-            "labels": _groups(db, Entity.label),
+            "labels": sorted(
+                ((str(k), int(n)) for k, n in labels.items()), key=lambda row: (-row[1], row[0])
+            ),
             "relations": _groups(db, Assertion.relation, kept),
             "extractors": _groups(db, Assertion.extractor, kept),
         }
@@ -130,27 +137,42 @@ def graph_statistics(catalogue: Catalogue) -> dict[str, list[tuple[str, int]]]:
 def graph_edges(catalogue: Catalogue) -> tuple[list[tuple[str, str, str]], dict[str, tuple[str, str]]]:
     """Edges for the small picture, and {key: (name, label)}.
 
-    The substances with most statements and, round robin over relations, the
-    objects that most of them share, so that the picture shows how they connect.
+    Of each kind of object those that most substances share, so that the
+    picture shows how substances hang together.
     """
     with catalogue.reading() as db:
         rows = db.execute(
-            select(Assertion.subject_key, Assertion.relation, Assertion.object_key)
+            select(
+                Assertion.subject_key,
+                Assertion.relation,
+                Assertion.object_key,
+                Assertion.object_label,
+                Assertion.object,
+            )
             .where(
                 Assertion.state == "kept",
                 Assertion.polarity == "positive",
                 Assertion.subject_key != "",
                 Assertion.object_key != "",
+                Assertion.object_label.in_(_PICTURED),
             )
             .distinct()
         ).all()
         names = {e.key: (_name(e), e.label) for e in db.scalars(select(Entity))}
-    triples = sorted({(s, r, o) for s, r, o in rows if s in names and o in names and names[o][1] != "Alias"})
-    degree = Counter(o for _, _, o in triples)
-    shared = [t for t in triples if degree[t[2]] > 1]
-    chosen = sorted(shared, key=lambda t: (-degree[t[2]], digest(*t)))[:_GRAPH_EDGES]
-    used = {key for s, _, o in chosen for key in (s, o)}
-    return sorted(chosen), {key: names[key] for key in used}
+    edges = sorted({(s, r, o, label) for s, r, o, label, _ in rows if s in names})
+    for _, _, key, label, text in sorted(rows, key=lambda row: (row[2], len(row[4]), row[4])):
+        names.setdefault(key, (text, label))
+    subjects: dict[tuple[str, str], set[str]] = {}
+    for s, _, o, label in edges:
+        subjects.setdefault((label, o), set()).add(s)
+    chosen: set[str] = set()
+    for wanted in sorted({label for label, _ in subjects}):
+        shared = [key for key in subjects if key[0] == wanted and 1 < len(subjects[key]) <= _HUB]
+        shared.sort(key=lambda key: (-len(subjects[key]), digest(*key)))
+        chosen.update(o for _, o in shared[:_SHARED_PER_LABEL])
+    shown = [(s, r, o) for s, r, o, _ in edges if o in chosen]
+    used = {key for s, _, o in shown for key in (s, o)}
+    return shown, {key: names[key] for key in used}
 
 
 def _name(entity: Entity) -> str:

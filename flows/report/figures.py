@@ -130,7 +130,7 @@ def network(edges: Sequence[tuple[str, str, str]], names: dict[str, tuple[str, s
     graph.add_edges_from((s, o) for s, _, o in edges)
     if not graph:
         return {"nodes": [], "edges": []}
-    placed = nx.spring_layout(graph, seed=7, k=2.2 / max(len(graph), 1) ** 0.5, iterations=120)
+    placed = nx.kamada_kawai_layout(graph, pos=nx.circular_layout(graph))
     xs = [p[0] for p in placed.values()]
     ys = [p[1] for p in placed.values()]
 

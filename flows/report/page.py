@@ -55,6 +55,9 @@ def render(runtime: Runtime, run_id: str, stages: dict[str, Any]) -> str:
         lstrip_blocks=True,
     )
     environment.filters["figure"] = _figure
+    environment.tests["public"] = lambda url: (
+        str(url).startswith(("http://", "https://")) and ".test/" not in url
+    )
     environment.filters["words"] = lambda text: str(text).replace("_", " ")
     catalogue = runtime.catalogue
     with catalogue.reading() as db:
@@ -77,7 +80,9 @@ def render(runtime: Runtime, run_id: str, stages: dict[str, Any]) -> str:
         questions=data.questions(catalogue),
         kinds=summary.QUESTION_KINDS,
         views=data.chunk_views(catalogue),
-        tables={name: _pivot(rows) for name, rows in sorted(tables.items())},
+        tables={
+            name: _pivot(tables[name]) for name in sorted(tables, key=lambda name: (name != "main", name))
+        },
         bars=_inline(figures.recall_bars(tables["main"], _MAIN_METRIC)) if "main" in tables else None,
         curve=_inline(figures.budget_curve(tables["budget"], _MAIN_METRIC)) if "budget" in tables else None,
         calls=data.model_calls(catalogue),
@@ -93,27 +98,59 @@ def _inline(svg: str) -> Markup:
 
 
 def _pivot(rows: list[Evaluation]) -> dict[str, Any]:
-    """Figures of one table as methods × metrics; rows with different settings stay apart."""
+    """Figures of one table as methods × metrics.
+
+    Rows of one method and metric that differ in a setting (budget, kind,
+    language …) stay apart. Of figures by perplexity background the one that
+    most documents share is shown, since backgrounds cannot be mixed.
+    """
     metrics = sorted({row.metric for row in rows})
-    varying = _varying([row.setting for row in rows])
+    rows = _most_shared(rows)
+    varying = _varying(rows)
     lines: dict[tuple[str, str], dict[str, Evaluation]] = {}
-    for row in rows:
+    for row in sorted(rows, key=lambda row: [_sortable(row.setting.get(key)) for key in varying]):
         shown = ", ".join(f"{key} {row.setting[key]}" for key in varying if key in row.setting)
         lines.setdefault((row.method, shown), {})[row.metric] = row
-    common = {key: value for key, value in rows[0].setting.items() if key not in varying}
+    common = {
+        key: value
+        for key, value in rows[0].setting.items()
+        if all(canonical_json(row.setting.get(key)) == canonical_json(value) for row in rows)
+    }
     return {
         "metrics": metrics,
         "units": {row.metric: row.unit for row in rows},
-        "lines": sorted(lines.items(), key=lambda line: line[0]),
+        "lines": sorted(lines.items(), key=lambda line: line[0][0]),
         "common": sorted(common.items()),
         "n": sorted({row.n for row in rows}),
     }
 
 
-def _varying(settings: list[dict[str, Any]]) -> list[str]:
-    keys = sorted({key for setting in settings for key in setting if key != "detail"})
-    small = [key for key in keys if len({canonical_json(s.get(key)) for s in settings}) > 1]
-    return [key for key in small if all(isinstance(s.get(key), str | int | float | None) for s in settings)]
+def _most_shared(rows: list[Evaluation]) -> list[Evaluation]:
+    best: dict[tuple[str, str, str], Evaluation] = {}
+    for row in rows:
+        rest = {key: value for key, value in row.setting.items() if key != "perplexity"}
+        key = (row.method, row.metric, canonical_json(rest))
+        if key not in best or row.n > best[key].n:
+            best[key] = row
+    return list(best.values())
+
+
+def _varying(rows: list[Evaluation]) -> list[str]:
+    """Settings that tell apart figures of one method and metric."""
+    seen: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        seen.setdefault((row.method, row.metric), []).append(row.setting)
+    found = set()
+    for settings in seen.values():
+        for key in {key for setting in settings for key in setting}:
+            values = {canonical_json(setting.get(key)) for setting in settings}
+            if len(values) > 1 and all(isinstance(s.get(key), str | int | float | None) for s in settings):
+                found.add(key)
+    return sorted(found)
+
+
+def _sortable(value: Any) -> tuple[int, float, str]:
+    return (0, float(value), "") if isinstance(value, int | float) else (1, 0.0, str(value))
 
 
 def _figure(row: Evaluation | None) -> str:
