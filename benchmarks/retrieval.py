@@ -2,8 +2,10 @@
 
     python benchmarks/retrieval.py --data data --method sentence
 
-Reads chunks and evaluation questions of the catalogue in the data directory and
-prints, for each form, how often one of the first k chunks touches the evidence.
+Reads chunks and evaluation questions of the catalogue in the data directory. Prints for
+each form how often one of the first k chunks touches the evidence, and the evidence
+recall of a context of ``--budget`` tokens with its paired difference to lexical
+retrieval (95 % bootstrap interval).
 """
 
 from __future__ import annotations
@@ -16,12 +18,14 @@ import jieba
 import numpy as np
 
 from chunking import lexical, terms
+from chunking.evaluation.metrics import evidence_recall
 from chunking.evaluation.protocol import EvaluationQuestion, evaluation_questions
 from chunking.evaluation.settings import VectorSettings
+from chunking.evaluation.statistics import Bootstrap
 from chunking.index import ChunkVectors
 from chunking.lexical import LexicalIndex
 from chunking.records import ChunkSet, load_chunks
-from chunking.retrieval import fuse
+from chunking.retrieval import Forest, fuse, take
 from corpus.catalogue import Catalogue
 from corpus.catalogue.stores import CatalogueVectors
 from models import Models
@@ -42,6 +46,7 @@ def main() -> None:
     parser.add_argument(
         "--embedder", default=None, help="index embedder for whole chunks; unset: pooled sentences"
     )
+    parser.add_argument("--budget", type=int, default=1424)
     options = parser.parse_args()
     catalogue = Catalogue.open(f"sqlite:///{(options.data / 'catalogue.db').resolve()}")
     with catalogue.reading() as session:
@@ -65,9 +70,27 @@ def main() -> None:
     began = time.monotonic()
     dense, name = by_vectors(chunks, texts, models)
     report(f"dense {name}", dense, chunks, questions, time.monotonic() - began)
+    forms = {"lexical": ranked, "dense": dense}
     for weight in (1.0, 0.5, 0.25, 0.1):
-        fused = [fuse([a, b], [1.0, weight]) for a, b in zip(ranked, dense, strict=True)]
-        report(f"hybrid, dense weight {weight}", fused, chunks, questions)
+        forms[f"hybrid, dense weight {weight}"] = [
+            fuse([a, b], [1.0, weight]) for a, b in zip(ranked, dense, strict=True)
+        ]
+        report(f"hybrid, dense weight {weight}", forms[f"hybrid, dense weight {weight}"], chunks, questions)
+    forest = Forest(chunks.nodes, models.count_tokens)
+    bootstrap = Bootstrap(1000, 0.95, 0)
+    recalls = {
+        name: [
+            evidence_recall(question.evidence, take(keys, forest, options.budget).spans())
+            for keys, question in zip(found, questions, strict=True)
+        ]
+        for name, found in forms.items()
+    }
+    for name, values in recalls.items():
+        mean, gain = bootstrap.mean(values), bootstrap.difference(values, recalls["lexical"])
+        print(
+            f"{name:<28} evidence recall {mean.value:.3f}, "
+            f"difference {gain.value:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]"
+        )
 
 
 def by_vectors(chunks: ChunkSet, texts: list[str], models: Models) -> tuple[list[list[str]], str]:
@@ -81,11 +104,13 @@ def by_vectors(chunks: ChunkSet, texts: list[str], models: Models) -> tuple[list
 def with_jieba(chunks: ChunkSet, texts: list[str]) -> list[list[str]]:
     """BM25 with jieba words in place of characters and pairs."""
     original = terms._pairs
+    terms._chinese.cache_clear()
     terms._pairs = lambda run, singles: [w for w in jieba.cut(run) if not set(w) <= terms.STOP_CHARACTERS]
     try:
         return lexical.LexicalIndex(chunks).search(texts, TOP)
     finally:
         terms._pairs = original
+        terms._chinese.cache_clear()
 
 
 def report(

@@ -29,6 +29,7 @@ _OWN_SUBJECT = 0.4  # the same where the substance is known, and is the right on
 _SECOND = 0.85  # further sentences need this share of the best one's score
 _MAX_QUOTES = 3
 _LABEL = 40  # characters up to which a line without a stop may be a label of what follows
+_VALUE_AT = 12  # characters before the number of a value that stands below its label
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _QUANTITY = re.compile(
     r"多少|多大|多高|how (?:much|many|high)|"
@@ -39,6 +40,14 @@ _MARK = re.compile(
     r"^\W*(?:section\s*|第)?\d{1,2}(?:\.\d{1,2})*(?:部分|[.、．)）]|\s(?=[^\W\d]))\s*", re.IGNORECASE
 )
 _STOP = re.compile(r"[。！？.!?；;]\W*$")
+# Numbers that name something and measure nothing: standards with their year, CAS and UN numbers.
+_DESIGNATION = re.compile(
+    r"(?<![A-Za-z])(?:GBZ?|HG|AQ|HJ|JT|SY|YY|ISO|IEC|EN|ASTM|ANSI|DIN|NFPA|CFR)(?:/[A-Z]+)?\s*[A-Z]?\d[\d.:—–-]*"
+    r"|(?<![\d-])\d{2,7}-\d{2}-\d(?![\d-])|(?<![A-Za-z])UN\s?(?:No\.?\s?)?\d{4}(?!\d)"
+)
+# Exposure limits stand under their kinds: PC-TWA (GBZ 2.1), TLV (ACGIH), PEL (OSHA), REL (NIOSH), WEL, MAK.
+_LIMIT = re.compile(r"(?<![A-Za-z])(?:PC-(?:TWA|STEL)|MAC|TLV|PEL|REL|OEL|WEL|MAK)s?(?![a-z])")
+_TABLE_RULE = re.compile(r"[|\s:-]*-{3}[|\s:-]*")
 
 
 @dataclass(frozen=True)
@@ -83,7 +92,7 @@ class AnswerQuestion(Skill[AnswerIn, AnswerOut]):
     """Answers a question from passages, with quotes."""
 
     name: ClassVar[str] = "answer_question"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     output: ClassVar[type[BaseModel]] = AnswerOut
 
     def messages(self, given: AnswerIn) -> list[Message]:
@@ -129,7 +138,7 @@ class AnswerQuestion(Skill[AnswerIn, AnswerOut]):
             if not any(_repeats(unit, other) for other in chosen):
                 chosen.append(unit)
         quotes = [Quote(passage=unit.passage + 1, quote=unit.text) for unit in chosen]
-        return AnswerOut(found=True, answer="\n".join(unit.text for unit in chosen), quotes=quotes)
+        return AnswerOut(found=True, answer="\n".join(_shown(unit.text) for unit in chosen), quotes=quotes)
 
 
 @dataclass(frozen=True)
@@ -156,12 +165,28 @@ def _units(given: AnswerIn) -> list[_Unit]:
             label, text = passage.text[start:middle], passage.text[start:end]
             if label and not wanted & _term_set(label):
                 continue  # what stands before a label is no answer to it
-            if quantity and not _NUMBER.search(_MARK.sub("", passage.text[middle:end])):
-                continue  # what asks for a quantity is not answered without a number
+            if quantity and not _measures(passage.text[middle:end], wanted, labelled=bool(label)):
+                continue
+            if _term_set(text) <= _term_set(passage.title):
+                continue  # a title says what the document is about, and answers nothing
             score = _score(text, title, weights, known_subject=bool(given.names))
             if score > 0 and _right_subject(passage, text, given.names):
                 units.append(_Unit(number, start, text, score))
     return sorted(units, key=lambda unit: (-unit.score, unit.passage, unit.start, len(unit.text)))
+
+
+def _measures(value: str, wanted: set[str], *, labelled: bool) -> bool:
+    """Whether a text can give the quantity that is asked for: it has a number that measures.
+
+    A whole sentence below a heading often speaks of something else (a storage
+    temperature below "storage and exposure limits"): unless it begins with the
+    value it has to name the quantity itself.
+    """
+    number = _NUMBER.search(_DESIGNATION.sub(" ", _MARK.sub("", value)))
+    if number is None:
+        return False
+    prose = labelled and bool(_STOP.search(value)) and number.start() > _VALUE_AT
+    return not prose or bool((_term_set(value) | _kinds_of_limit(value)) & wanted)
 
 
 def topic_terms(given: AnswerIn) -> set[str]:
@@ -188,7 +213,7 @@ def _right_subject(passage: Passage, text: str, names: Sequence[str]) -> bool:
 
 def _score(text: str, title: set[str], weights: Mapping[str, float], *, known_subject: bool) -> float:
     """Weighted share of the question's terms in unit and title; 0 where it is too small to be an answer."""
-    own = _term_set(text) & weights.keys()
+    own = (_term_set(text) | _kinds_of_limit(text)) & weights.keys()
     total = sum(weights.values())
     own_share = sum(weights[term] for term in sorted(own)) / total
     covered = sum(weights[term] for term in sorted(own | title)) / total
@@ -204,6 +229,30 @@ def _term_set(text: str) -> frozenset[str]:
     return frozenset(terms(text, singles=False))
 
 
+_LIMIT_TERMS = _term_set("职业接触限值 occupational exposure limit")
+
+
+def _kinds_of_limit(text: str) -> frozenset[str]:
+    """The words for an exposure limit where a text gives one under its short name."""
+    return _LIMIT_TERMS if _LIMIT.search(text) else frozenset()
+
+
+def _shown(text: str) -> str:
+    """A quote as it is read: without the frame of a table, rows without their number column."""
+    lines = []
+    for line in text.splitlines():
+        if _TABLE_RULE.fullmatch(line):
+            continue
+        if "|" in line:
+            cells = [cell.strip() for cell in line.split("|") if cell.strip()]
+            if len(cells) > 1 and cells[0].isdigit() and cells[1].startswith(f"{cells[0]}."):
+                del cells[0]
+            lines.append(" | ".join(cells))
+        elif line.strip():
+            lines.append(line)
+    return "\n".join(lines)
+
+
 @lru_cache(maxsize=16_384)
 def _candidate_spans(text: str) -> tuple[tuple[int, int, int], ...]:
     """(start, start of the value, end): sentences, and label lines together with the line that follows.
@@ -211,7 +260,9 @@ def _candidate_spans(text: str) -> tuple[tuple[int, int, int], ...]:
     For a sentence the first two are the same.
     """
     pieces = [_trimmed(text, start, end) for start, end in split_sentences(text)]
-    pieces = [(start, end) for start, end in pieces if end > start]
+    pieces = [
+        (start, end) for start, end in pieces if end > start and not _TABLE_RULE.fullmatch(text, start, end)
+    ]
     spans: list[tuple[int, int, int]] = []
     for index, (start, end) in enumerate(pieces):
         if not _is_label(text[start:end]):
@@ -222,7 +273,13 @@ def _candidate_spans(text: str) -> tuple[tuple[int, int, int], ...]:
 
 
 def _is_label(line: str) -> bool:
-    """A short line without stop and without a value: it ends in a colon, or has neither digits nor one inside."""
+    """A short line without stop and without a value: it ends in a colon, or has neither digits nor one inside.
+
+    A table row with one filled cell is the heading of the rows below it.
+    """
+    if line.startswith("|") and line.endswith("|"):
+        cells = [cell.strip() for cell in line.split("|") if cell.strip()]
+        return len(cells) == 1 and line.count("|") > 2 and _is_label(cells[0])
     if len(line) > _LABEL or _STOP.search(line):
         return False
     if line.endswith((":", "：")) or line.startswith("#"):

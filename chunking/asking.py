@@ -13,14 +13,14 @@ from sqlalchemy.orm import Session
 
 from chunking.answering import NOT_FOUND, AnswerIn, AnswerOut, AnswerQuestion, Passage, topic_terms
 from chunking.evaluation.settings import EvaluationSettings, VectorSettings
-from chunking.index import ChunkVectors, VectorIndex
+from chunking.index import ChunkVectors, VectorIndex, lost_methods
 from chunking.lexical import LexicalIndex
 from chunking.records import ChunkRecord, ChunkSet, chunk_methods, load_chunks
 from chunking.retrieval import Context, Forest, auto_merge, ranked_by, take
 from chunking.subjects import Subjects
 from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import Document, Evaluation
-from corpus.errors import SettingsError, TerminalError
+from corpus.errors import SettingsError, TerminalError, TransientError
 
 if TYPE_CHECKING:
     from models import Models
@@ -135,7 +135,10 @@ def ask(
     budget = budget or settings.budget
     lexical = LexicalIndex(chunks, form=settings.index_text, titles=settings.index_title)
     vectors = ChunkVectors(models, vector_settings, settings.index_text, titles=settings.index_title)
-    ranked = _ranked(question, chunks, lexical, vectors, settings, vector_settings, data_dir)
+    dense = _dense(question, chunks, vectors, settings, vector_settings, data_dir)
+    form = "lexical" if dense is None else settings.retrieval
+    by_words = lexical.search([question], settings.top_k)[0]
+    ranked = ranked_by(form, {0: by_words}, {0: dense or []}, 0, settings.dense_weight)
     forest = Forest(chunks.nodes, models.count_tokens, settings.context_text)
     context = build_context(ranked, forest, label, budget, strict=settings.strict_merge)
     language = language_of(question)
@@ -145,8 +148,8 @@ def ask(
     with catalogue.reading() as session:
         citations = _citations(session, value, context.nodes)
     retrieval = {
-        "form": settings.retrieval,
-        "embedder": None if settings.retrieval == "lexical" else vectors.name,
+        "form": form,
+        "embedder": None if dense is None else vectors.name,
         "budget": budget,
         "tokens": context.tokens,
         "counter": models.token_counter_name,
@@ -166,22 +169,31 @@ def _answer(given: AnswerIn, models: Models) -> tuple[AnswerOut, str]:
     return answer.value, "offline" if answer.source == "offline" else "model"
 
 
-def _ranked(
+def _dense(
     question: str,
     chunks: ChunkSet,
-    lexical: LexicalIndex,
     vectors: ChunkVectors,
     settings: EvaluationSettings,
     vector_settings: VectorSettings,
     data_dir: Path,
-) -> list[str]:
-    dense: dict[int, list[str]] = {}
-    if settings.retrieval != "lexical":
+) -> list[str] | None:
+    """The vector index's ranking; None where retrieval is lexical.
+
+    Hybrid retrieval does without it where the index is not built yet or in use
+    by a running refresh; the reply names the form that was used.
+    """
+    if settings.retrieval == "lexical":
+        return None
+    hybrid = settings.retrieval == "hybrid"
+    if hybrid and lost_methods(vector_settings, data_dir, vectors.name, [chunks.method]):
+        return None
+    try:
         with VectorIndex(vector_settings, data_dir) as index:
-            asked = vectors.questions([question])
-            dense[0] = index.search(chunks.method, asked, settings.top_k, vectors.name)[0]
-    found = lexical.search([question], settings.top_k)[0]
-    return ranked_by(settings.retrieval, {0: found}, dense, 0, settings.dense_weight)
+            return index.search(chunks.method, vectors.questions([question]), settings.top_k, vectors.name)[0]
+    except TransientError as error:
+        if hybrid and error.reason in ("index_lost", "index_busy"):
+            return None
+        raise
 
 
 def labels(methods: list[str]) -> list[str]:

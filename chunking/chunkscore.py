@@ -13,12 +13,14 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chunking.errors import PartitionError
 from chunking.partition import Span, check_tiling
 from chunking.vectors import Floats, SentenceVectors
 from models.protocols import Embedder, Perplexity
 
+Indices = NDArray[np.intp]
 Variant = Literal["ppl_ratio", "loss_ratio"]
 Pooling = Literal["pooled", "whole"]
 
@@ -78,6 +80,17 @@ def _log_det(gram: Floats, alpha: float) -> float:
         return 2.0 * float(np.log(np.diagonal(np.linalg.cholesky(shifted))).sum())
     except np.linalg.LinAlgError:
         return float(np.linalg.slogdet(shifted)[1])
+
+
+def _stacked_log_dets(grams: Floats, alpha: float) -> list[float]:
+    """:func:`_log_det` of each matrix of a stack, in one call where no rounding stands in the way."""
+    shifted = grams + alpha * np.eye(grams.shape[-1])
+    try:
+        factors = np.linalg.cholesky(shifted)
+    except np.linalg.LinAlgError:
+        return [_log_det(gram, alpha) for gram in grams]
+    diagonals = np.ascontiguousarray(np.diagonal(factors, axis1=1, axis2=2))
+    return [2.0 * float(value) for value in np.log(diagonals).sum(axis=1)]
 
 
 def independence(loss_alone: float, loss_after: float, variant: Variant = "ppl_ratio") -> float:
@@ -203,6 +216,7 @@ class Selection:
     standings: tuple[Standing, ...]
 
 
+_STACK = 1 << 17  # matrix entries that are worked on at a time
 _CORNER_LIMIT = 4000  # sentences up to which the summed Gram matrix is kept (128 MB)
 
 
@@ -266,57 +280,78 @@ class Selector:
         if k == 1:
             return Standing(1, None, self._sd(cuts), None, None, None, "one chunk: LI is undefined")
         rng = np.random.default_rng([self.seed, k, number])
-        null = [self._random_cuts(cuts, rng) for _ in range(self.samples)]
+        null = self._random_cuts(cuts, rng, self.samples)
         li, sd = self._mean_li(cuts), self._sd(cuts)
         z_li = _z(li, [self._mean_li(other) for other in null])
-        z_sd = _z(sd, [self._sd(other) for other in null])
+        z_sd = _z(sd, self._sds(null))
         shown = li if math.isfinite(li) else None
         if (z_li is None and self.lam > 0) or (z_sd is None and self.lam < 1):
             return Standing(k, shown, sd, z_li, z_sd, None, "random partitions of this size do not differ")
         z = self.lam * (z_li or 0.0) + (1 - self.lam) * (z_sd or 0.0)
         return Standing(k, shown, sd, z_li, z_sd, z)
 
-    def _mean_li(self, cuts: Sequence[int]) -> float:
+    def _mean_li(self, cuts: Sequence[int] | Indices) -> float:
         values = self._li[np.asarray(cuts) - 1]
         values = values[np.isfinite(values)]
         return float(values.mean()) if len(values) else math.nan
 
     def _sd(self, cuts: Sequence[int]) -> float:
-        edges = np.array([0, *cuts, len(self.vectors)])
-        k, d = len(edges) - 1, int(self._sums.shape[1])
-        offsets = d * np.diff(self._means[edges]) ** 2
-        if k <= d and self._corner is not None:
-            gram = np.diff(np.diff(self._corner[np.ix_(edges, edges)], axis=0), axis=1)
-            norms = np.sqrt(np.maximum(np.diagonal(gram) + offsets, 1e-24))
-            return _log_det(gram / np.outer(norms, norms), self.alpha) / k
-        pooled = np.diff(self._sums[edges], axis=0)
-        pooled /= np.sqrt(np.maximum((pooled**2).sum(axis=1) + offsets, 1e-24))[:, None]
-        if k <= d:
-            return _log_det(pooled @ pooled.T, self.alpha) / k
-        return (_log_det(pooled.T @ pooled, self.alpha) + (k - d) * math.log(self.alpha)) / k
+        return self._sds(np.array([cuts], dtype=np.int64))[0]
 
-    def _random_cuts(self, cuts: Sequence[int], rng: np.random.Generator) -> list[int]:
-        """A random contiguous partition with the same K and similar lengths.
+    def _sds(self, cuts: Indices) -> list[float]:
+        """SD of partitions of one K, given as rows of inner cuts; so many at a time as fit in the cache."""
+        ends = np.full((len(cuts), 1), len(self.vectors))
+        edges = np.concatenate([np.zeros_like(ends), cuts, ends], axis=1)
+        k, d = edges.shape[1] - 1, int(self._sums.shape[1])
+        step = max(1, _STACK // (k + 1) ** 2)
+        values: list[float] = []
+        for start in range(0, len(edges), step):
+            part = edges[start : start + step]
+            values += [value / k for value in self._log_dets(part, k, d)]
+        return values
+
+    def _log_dets(self, edges: Indices, k: int, d: int) -> list[float]:
+        """log det(ZᵀJ_dZ + αI_K) of each partition."""
+        offsets = d * np.diff(self._means[edges], axis=1) ** 2
+        if k <= d and self._corner is not None:
+            sums = self._corner[edges[:, :, None], edges[:, None, :]]
+            rows = sums[:, 1:] - sums[:, :-1]
+            gram = rows[:, :, 1:] - rows[:, :, :-1]
+            norms = np.sqrt(np.maximum(np.diagonal(gram, axis1=1, axis2=2) + offsets, 1e-24))
+            gram /= norms[:, :, None] * norms[:, None, :]
+            return _stacked_log_dets(gram, self.alpha)
+        values = []
+        for row, offset in zip(edges, offsets, strict=True):
+            pooled = np.diff(self._sums[row], axis=0)
+            pooled /= np.sqrt(np.maximum((pooled**2).sum(axis=1) + offset, 1e-24))[:, None]
+            if k <= d:
+                values.append(_log_det(pooled @ pooled.T, self.alpha))
+            else:
+                values.append(_log_det(pooled.T @ pooled, self.alpha) + (k - d) * math.log(self.alpha))
+        return values
+
+    def _random_cuts(self, cuts: Sequence[int], rng: np.random.Generator, number: int) -> Indices:
+        """Random contiguous partitions with the same K and similar lengths, shape (number, K - 1).
 
         The chunk lengths are put in random order and varied by up to a half, so
         that chunks of equal length have something to differ by, then snapped to
         sentence boundaries.
         """
         sums = self.vectors.weight_sums
-        lengths = np.diff(sums[np.array([0, *cuts, len(self.vectors)])])
-        lengths = rng.permutation(lengths) * rng.uniform(0.5, 1.5, len(lengths))
-        targets = np.cumsum(lengths)[:-1] * (sums[-1] / lengths.sum())
+        own = np.diff(sums[np.array([0, *cuts, len(self.vectors)])])
+        lengths = np.stack([rng.permutation(own) * rng.uniform(0.5, 1.5, len(own)) for _ in range(number)])
+        targets = np.cumsum(lengths, axis=1)[:, :-1] * (sums[-1] / lengths.sum(axis=1))[:, None]
         index = np.searchsorted(sums, targets)
         index -= (targets - sums[index - 1]) < (sums[np.minimum(index, len(sums) - 1)] - targets)
         return _strictly_increasing(index, len(self.vectors))
 
 
-def _strictly_increasing(index: np.ndarray[tuple[int, ...], np.dtype[Any]], n: int) -> list[int]:
-    """Move cuts as little as needed so that they increase within 1…n - 1."""
-    k = len(index)
+def _strictly_increasing(index: Indices, n: int) -> Indices:
+    """Move the cuts of each row as little as needed so that they increase within 1…n - 1."""
+    k = index.shape[1]
     order = np.arange(k)
-    forward = np.maximum.accumulate(np.maximum(index, 1) - order) + order
-    return [int(i) for i in np.minimum(forward, n - k + order)]
+    forward = np.maximum.accumulate(np.maximum(index, 1) - order, axis=1) + order
+    return np.asarray(np.minimum(forward, n - k + order))
 
 
 def _z(value: float, null: Sequence[float]) -> float | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from corpus.sections import sds_section
 
@@ -91,6 +92,7 @@ def marked_level(line: str) -> int | None:
     return len(mark[1]) if mark and len(line.strip()) > len(mark[1]) else None
 
 
+@lru_cache(maxsize=1 << 14)  # the methods of the chunks stage ask for the same lines again
 def heading_shape(line: str) -> Heading | None:
     """The heading that a visible line looks like, None where it looks like running text."""
     shown = line.strip()

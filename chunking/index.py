@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import time
+import traceback
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -247,6 +248,7 @@ class VectorIndex:
                 anns_field="vector",
                 filter=f'method == "{method}"',
                 limit=top_k,
+                output_fields=["chunk_id"],  # unset would send the vectors back
             )
             for hits in found:
                 pairs = sorted((-round(float(hit["distance"]), 6), str(hit["chunk_id"])) for hit in hits)
@@ -315,7 +317,7 @@ def _row(leaf: ChunkRecord, text_hash: str, vector: Vectors) -> dict[str, Any]:
 def _open_local(place: str) -> Any:
     """Milvus Lite runs in this process behind a loopback port."""
     _no_proxy_on_loopback()
-    _quiet_embedded()
+    logging.getLogger("grpc._server").addFilter(_keeps)  # adding it again changes nothing
     from pymilvus import MilvusClient
     from pymilvus.exceptions import MilvusException
 
@@ -361,14 +363,15 @@ def _open_server(settings: VectorSettings) -> Any:
         ) from error
 
 
-def _not_unimplemented(record: logging.LogRecord) -> bool:
-    """Drops gRPC's record of a method that the embedded server does not have; keeps all others."""
-    return not (record.exc_info and isinstance(record.exc_info[1], NotImplementedError))
+def _keeps(record: logging.LogRecord) -> bool:
+    """Drops gRPC's traceback of AllocTimestamp, which the embedded server does not have; keeps all others.
 
-
-def _quiet_embedded() -> None:
-    """The client asks for AllocTimestamp and copes without; the server logs a traceback for it."""
-    logging.getLogger("grpc._server").addFilter(_not_unimplemented)  # adding it again changes nothing
+    The client asks for it after creating an index and copes without.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    if not isinstance(error, NotImplementedError):
+        return True
+    return all(frame.name != "AllocTimestamp" for frame in traceback.extract_tb(error.__traceback__))
 
 
 def _no_proxy_on_loopback() -> None:

@@ -93,7 +93,8 @@ class _Chosen:
         return [self.forest.nodes[key] for key in self.ranks]
 
     def covers(self, node: ChunkRecord) -> bool:
-        return any(_within(node, other) for other in self.nodes())
+        nodes = self.forest.nodes
+        return any(_within(node, nodes[key]) for key in self.ranks)
 
     def inside(self, parent: ChunkRecord) -> list[ChunkRecord]:
         return [node for node in self.nodes() if _within(node, parent)]
@@ -148,13 +149,14 @@ def take(ranked: Sequence[str], forest: Forest, budget: int) -> Context:
         node = forest.nodes.get(key)
         if node is None or chosen.covers(node) or forest.length(node) > budget:
             continue
-        candidate = chosen.with_node(node, rank)
         total += forest.length(node)
         # Joining changes the count by less than two tokens a node: count exactly only near the limit.
-        slack = 2 * len(candidate.ranks)
-        if total - slack > budget or (total + slack > budget and candidate.tokens() > budget):
+        slack = 2 * (len(chosen.ranks) + 1)
+        if total - slack > budget:
             break
-        chosen = candidate
+        if total + slack > budget and chosen.with_node(node, rank).tokens() > budget:
+            break
+        chosen.ranks[key] = rank
     return _finished(chosen, budget, 0)
 
 

@@ -111,8 +111,7 @@ def terms(text: str, *, singles: bool = True) -> list[str]:
     for match in _TERM.finditer(unicodedata.normalize("NFKC", text).casefold()):
         kind, piece = match.lastgroup, match.group()
         if kind == "cjk":
-            for run in _QUESTION_WORDS.split(piece):
-                found.extend(_pairs(run, singles))
+            found.extend(_chinese(piece, singles))
         elif kind == "un":
             found.append("un" + _NOT_DIGIT.sub("", piece))
         elif kind != "word":
@@ -120,6 +119,12 @@ def terms(text: str, *, singles: bool = True) -> list[str]:
         elif piece not in STOP_WORDS:
             found.append(_stem(piece))
     return found
+
+
+@lru_cache(maxsize=65536)
+def _chinese(piece: str, singles: bool) -> tuple[str, ...]:
+    """Terms of an unbroken run of Chinese characters; data sheets repeat theirs."""
+    return tuple(term for run in _QUESTION_WORDS.split(piece) for term in _pairs(run, singles))
 
 
 def _pairs(run: str, singles: bool) -> list[str]:

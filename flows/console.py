@@ -84,10 +84,12 @@ def show_summary(catalogue: Catalogue, stages: dict[str, Any]) -> None:
 
 def show_evaluation(catalogue: Catalogue, table_name: str = "main") -> None:
     """Print the evaluation table: one row per method, n and unit in the caption."""
+    from chunking.evaluation.tables import HEADLINE
+
     metrics, rows = summary.evaluation_rows(catalogue, table_name)
     if not rows:
         return
-    metrics = [metric for metric in summary.HEADLINE if metric in metrics] or metrics[:6]
+    metrics = [metric for metric in HEADLINE if metric in metrics] or metrics[:6]
     n = next((row[metric].n for row in rows for metric in metrics if row[metric] is not None), 0)
     table = Table(
         title=f"Evaluation by chunking method (n = {n} questions; intervals in the report)",

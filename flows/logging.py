@@ -12,6 +12,9 @@ import structlog
 
 _SECRET_KEYS = re.compile(r"(pass(word)?|secret|api_?key|token|authorization)$", re.IGNORECASE)
 _SECRET_TEXT = re.compile(r"(sk-[A-Za-z0-9_-]{8,}|(?<=://)[^/@\s:]+:[^/@\s]+(?=@)|Bearer\s+\S+)")
+_standard = logging.getLogger("hchem")
+_standard.propagate = False
+_standard.addHandler(logging.NullHandler())
 _LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
 
 
@@ -30,6 +33,15 @@ def hide_secrets(_logger: Any, _method: str, event: MutableMapping[str, Any]) ->
     return event
 
 
+def _to_run_page(_logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Hand the line to the standard logger ``hchem``, which Prefect shows on the page of the run."""
+    fields = " ".join(f"{key}={value}" for key, value in event.items() if key not in ("event", "exc_info"))
+    _standard.log(
+        logging.getLevelNamesMapping().get(method.upper(), logging.INFO), "%s %s", event["event"], fields
+    )
+    return event
+
+
 def set_up(verbosity: int = 0, *, as_json: bool = False) -> None:
     """Send logs to stderr: warnings by default, ``-v`` steps, ``-vv`` everything."""
     level = _LEVELS[min(verbosity, len(_LEVELS) - 1)]
@@ -44,6 +56,7 @@ def set_up(verbosity: int = 0, *, as_json: bool = False) -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
             hide_secrets,
+            _to_run_page,
             structlog.processors.format_exc_info,
             renderer,
         ],

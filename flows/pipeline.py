@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from prefect import Flow, flow, task
+from prefect import Flow, flow, get_run_logger, task
 from prefect.artifacts import (
     create_link_artifact,
     create_markdown_artifact,
@@ -173,6 +173,10 @@ def _run(name: str, stages: tuple[StageName, ...], parameters: StageParameters) 
 
 
 def _stage_artifacts(stage: str, reports: dict[str, Any]) -> None:
+    logger = get_run_logger()
+    for step, counts in reports.items():
+        states = ", ".join(f"{state} {n}" for state, n in sorted(counts["states"].items())) or "nothing to do"
+        logger.info("%s: %s (%.1f s)", step, states, counts["wall_seconds"])
     rows = [
         {
             "step": step,

@@ -80,7 +80,11 @@ def client_environment(data_dir: Path, api_url: str, heartbeat_s: int = 30) -> d
         "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
         "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "false",
         "DO_NOT_TRACK": "1",
-        "PREFECT_LOGGING_LEVEL": os.environ.get("PREFECT_LOGGING_LEVEL", "WARNING"),
+        # Run pages get the log lines; the terminal has its own display and one line for an error.
+        "PREFECT_LOGGING_LEVEL": "INFO",
+        "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": os.environ.get(
+            "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL"
+        ),
     }
 
 

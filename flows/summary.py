@@ -23,7 +23,6 @@ from corpus.catalogue.tables import (
 from kg.stage import current_snapshot
 
 QUESTION_KINDS = ("single_hop", "multi_hop", "aggregative", "boolean")
-HEADLINE = ("evidence_recall", "substring_recall", "rouge_l", "bleu_4", "meteor", "context_tokens")
 DOCUMENT_STATES = ("kept", "rejected", "duplicate", "review", "failed")
 
 

@@ -21,6 +21,8 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
+from operator import add
 from typing import TypeVar
 
 _ALPHABET = 0x110000  # the uniform floor: every code point has a probability
@@ -33,10 +35,10 @@ V = TypeVar("V")
 
 @dataclass(frozen=True)
 class _Counts:
-    """Grams of a context up to order 4 with their counts, and the grams that end it."""
+    """Grams of a context up to order 4 with their counts, and how often a shorter one has a character after it."""
 
-    grams: dict[str, int]
-    ending: frozenset[str]
+    grams: Counter[str]
+    followed: Counter[str]
 
 
 class CharModel:
@@ -65,25 +67,22 @@ class CharModel:
     def _adapted(self, text: str, context: str) -> list[float]:
         """Probability of each character; histories reach back into the context."""
         counts = self._counts(context)
-        grams, ending = counts.grams, counts.ending
+        grams, followed = counts.grams, counts.followed
         seen, unseen = self._seen, self._unseen
-        size = len(context)
         joined = context[-_REACH:] + text
         start = len(joined) - len(text)
-        first = _PSEUDO[0]
+        first, scale = _PSEUDO[0], len(context) + _PSEUDO[0]
+        later = list(enumerate(_PSEUDO))[1:]
+        count, after = grams.get, followed.get
         found: list[float] = []
         for place in range(start, len(joined)):
             char = joined[place]
-            value = (grams.get(char, 0) + first * seen.get(char, unseen)) / (size + first)
-            for order in range(1, min(_REACH, place) + 1):
-                history = joined[place - order : place]
-                total = grams.get(history, 0)
-                if total and history in ending:
-                    total -= 1  # its last occurrence in the context has no character after it
+            value = (count(char, 0) + first * seen.get(char, unseen)) / scale
+            for order, pseudo in later if place >= _REACH else later[:place]:
+                total = after(joined[place - order : place], 0)
                 if not total:
                     break
-                pseudo = _PSEUDO[order]
-                value = (grams.get(history + char, 0) + pseudo * value) / (total + pseudo)
+                value = (count(joined[place - order : place + 1], 0) + pseudo * value) / (total + pseudo)
             found.append(value)
         return found
 
@@ -98,13 +97,12 @@ class CharModel:
 
 
 def _count(context: str) -> _Counts:
-    grams: dict[str, int] = {}
-    length = len(context)
-    for size in range(1, len(_PSEUDO) + 1):
-        for start in range(length - size + 1):
-            gram = context[start : start + size]
-            grams[gram] = grams.get(gram, 0) + 1
-    return _Counts(grams, frozenset(context[-size:] for size in range(1, min(_REACH, length) + 1)))
+    by_size = [list(context)]
+    for size in range(1, len(_PSEUDO)):
+        by_size.append(list(map(add, by_size[-1], context[size:])))
+    # The last occurrence of a gram that ends the context has no character after it.
+    followed = Counter(chain.from_iterable(grams[:-1] for grams in by_size[:_REACH]))
+    return _Counts(Counter(chain.from_iterable(by_size)), followed)
 
 
 def _keep(kept: OrderedDict[str, V], key: str, value: V) -> None:

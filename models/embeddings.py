@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
+from models.blas import use_one_thread
 from models.client.call import Reply, encodable
 from models.client.http import Clients
 from models.client.retry import with_retries
@@ -290,7 +291,12 @@ def make_embedder(
     limits: Limits,
     usage: Usage | None = None,
 ) -> Embedder:
-    """The cached embedder of a backend; calls of an endpoint are counted in ``usage``."""
+    """The cached embedder of a backend; calls of an endpoint are counted in ``usage``.
+
+    From here on BLAS has one thread, also where all vectors are stored already:
+    what is computed from them must not depend on who embedded them.
+    """
+    use_one_thread()
     if backend == "endpoint":
         return CachedEmbedder(EndpointEncoder(settings, clients, limits, usage), store)
     return CachedEmbedder(_local(backend, settings), store)

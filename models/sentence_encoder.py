@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 Tokens = list[int]
 
-PLACES = 4  # texts in a pass; each is followed by a filler, and up to 8 rows the last layers' kernel is uniform
+PLACES = (
+    4  # texts in a pass; each is followed by a filler, and up to 8 rows the last layers' kernel is uniform
+)
 _BLOCK = 12  # rows of the kernel's block
 _LONGEST = 384 // PLACES  # the engine cuts its input into passes of 384 tokens
 _FILLER = 5  # any token: a filler's vector is thrown away

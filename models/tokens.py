@@ -42,16 +42,16 @@ def count_words(text: str) -> int:
     if int(codes.max()) >= _PLANE:
         return len(_UNITS.findall(text))
     kinds = _kinds()[codes]
-    starts = np.flatnonzero(np.diff(kinds, prepend=np.int8(-1)))
-    lengths = np.diff(starts, append=len(kinds))
-    kind = kinds[starts]
-    cjk = int(lengths[kind == _CJK_KIND].sum())
-    word = int((-(-lengths[kind == _WORD_KIND] // _RUN)).sum())
-    return cjk + word + int((lengths[kind == 0] // _RUN).sum())
+    edges = np.flatnonzero(kinds[1:] != kinds[:-1]) + 1
+    bounds = np.concatenate(([0], edges, [len(kinds)]))
+    kind = kinds[bounds[:-1]]
+    return int(((np.diff(bounds) + _ROUNDING[kind]) >> _SHIFT[kind]).sum())
 
 
 _PLANE = 0x10000  # the basic multilingual plane; texts with characters beyond it take the slower way
 _WORD_KIND, _CJK_KIND = 1, 2
+_ROUNDING = np.array([0, _RUN - 1, 0])  # of kinds other, word, CJK: (length + rounding) >> shift
+_SHIFT = np.array([4, 4, 0])  # 2**4 is _RUN
 
 
 @lru_cache(maxsize=1)

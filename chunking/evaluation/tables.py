@@ -20,6 +20,15 @@ if TYPE_CHECKING:
     from models import Models
 
 BASELINE = "sentence"
+# Metrics of the table ``main`` that a terminal has room for; the others are in the report.
+HEADLINE: tuple[str, ...] = (
+    "evidence_recall",
+    "substring_recall",
+    "rouge_l",
+    "bleu_4",
+    "meteor",
+    "context_tokens",
+)
 _UNITS = {
     "evidence_recall": "share of evidence characters",
     "substring_recall": "share of evidence characters",

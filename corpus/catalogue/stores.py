@@ -72,7 +72,9 @@ class CatalogueVectors:
             return
         rows = [
             {"model": model, "text_hash": key, "vector": np.asarray(vectors[key], dtype="<f4").tobytes()}
-            for key in sorted(vectors)  # in one order, so that two writers do not wait for each other crosswise
+            for key in sorted(
+                vectors
+            )  # in one order, so that two writers do not wait for each other crosswise
         ]
         with self._catalogue.writing() as session:
             insert = postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert

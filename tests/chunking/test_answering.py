@@ -7,13 +7,16 @@ from pathlib import Path
 import pytest
 
 from chunking.answering import AnswerIn, AnswerOut, AnswerQuestion, Passage, Quote
-from chunking.asking import ask, language_of
+from chunking.asking import Reply, ask, language_of
 from chunking.evaluation.settings import EvaluationSettings, VectorSettings
+from chunking.index import ChunkVectors, VectorIndex
+from chunking.records import load_chunks
 from chunking.subjects import Subjects, mentions
 from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import Document
-from corpus.errors import SettingsError, TerminalError
+from corpus.errors import SettingsError, TerminalError, TransientError
 from models import Models
+from models.settings import EmbeddingSettings, ModelSettings
 from tests.chunking.rows import NAMES, PAGES, add_chunks, add_documents
 
 SKILL = AnswerQuestion()
@@ -127,6 +130,72 @@ def test_no_knowledge_base_and_wrong_requests(catalogue: Catalogue, tmp_path: Pa
         )
     with pytest.raises(SettingsError, match="empty"):
         ask(catalogue, " ", Models.offline(), EvaluationSettings(), VectorSettings(), tmp_path)
+
+
+def test_hybrid_retrieval_uses_the_index_and_says_when_it_cannot(
+    catalogue: Catalogue, tmp_path: Path
+) -> None:
+    models = Models(ModelSettings(api_key=None, embeddings=EmbeddingSettings(cohesion="ngram")))
+    hybrid = EvaluationSettings(retrieval="hybrid")
+
+    def reply(settings: EvaluationSettings) -> Reply:
+        return ask(
+            catalogue,
+            "甲醇的闪点是多少？",
+            models,
+            settings,
+            VectorSettings(),
+            tmp_path,
+            method="sentence",
+        )
+
+    assert reply(hybrid).retrieval["form"] == "lexical"  # nothing is indexed yet
+    assert not (tmp_path / "vectors").exists()
+    with pytest.raises(TransientError):
+        reply(EvaluationSettings(retrieval="dense"))
+    with catalogue.reading() as session:
+        chunks = load_chunks(session, "sentence")
+    with VectorIndex(VectorSettings(), tmp_path) as index:
+        index.sync(chunks, ChunkVectors(models, VectorSettings()))
+    found = reply(hybrid)
+    assert found.retrieval["form"] == "hybrid"
+    assert found.retrieval["embedder"] == ChunkVectors(models, VectorSettings()).name
+    assert "11 ℃" in found.answer
+    assert reply(EvaluationSettings(retrieval="dense")).retrieval["form"] == "dense"
+
+
+def test_titles_headings_and_designations_are_no_answer() -> None:
+    text = (
+        "氨\n## 储运与接触限值\n液氨应储存于阴凉、通风的库房，库温不宜超过30 ℃。\n"
+        "工作场所PC-TWA为20 mg/m³，PC-STEL为30 mg/m³。\n- 2. GBZ 2.1—2019 工作场所有害因素职业接触限值"
+    )
+    question = "氨的职业接触限值是多少？"
+    answer = SKILL.offline(AnswerIn(question, "zh", (Passage(text, "氨", True),), names=("氨",)))
+    assert [quote.quote for quote in answer.quotes] == ["工作场所PC-TWA为20 mg/m³，PC-STEL为30 mg/m³。"]
+    for useless in (
+        "- 2. GBZ 2.1—2019 工作场所有害因素职业接触限值",
+        "## 储运与接触限值\n液氨应储存于阴凉、通风的库房，库温不宜超过30 ℃。",
+        "职业接触限值",
+        "职业接触限值：UN1005，7664-41-7",
+    ):
+        passage = (Passage(useless, "氨", True),)
+        assert not SKILL.offline(AnswerIn(question, "zh", passage, names=("氨",))).found, useless
+    titled = (Passage("Ammonia exposure limits", "Ammonia exposure limits", True),)
+    asked = AnswerIn("Which exposure limits has ammonia?", "en", titled, names=("ammonia",))
+    assert not SKILL.offline(asked).found
+
+
+def test_a_table_section_is_quoted_with_what_stands_below_its_heading() -> None:
+    text = (
+        "| 6. 泄漏应急处理 | | |\n| --- | --- | --- |\n| 6 | 6.1 应急处理 | 迅速撤离泄漏污染区人员至安全区。 |\n"
+        "| 7. 操作处置 | | |"
+    )
+    given = AnswerIn("硫酸泄漏怎么处理？", "zh", (Passage(text, "硫酸", True),), names=("硫酸",))
+    answer = SKILL.offline(given)
+    assert answer.answer.endswith("6.1 应急处理 | 迅速撤离泄漏污染区人员至安全区。")
+    assert all(quote.quote in text for quote in answer.quotes)
+    assert "---" not in answer.answer
+    assert SKILL.check(given, answer).kind == "accept"
 
 
 def given(question: str = "甲醇的闪点是多少？") -> AnswerIn:

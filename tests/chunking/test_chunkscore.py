@@ -183,9 +183,9 @@ def test_random_partitions_keep_their_number_and_order() -> None:
     selector = Selector(_drifting(30), lambda i: 1.0)
     rng = np.random.default_rng(0)
     for cuts in ([1], [29], [1, 2, 3], list(range(1, 30)), [5, 10, 15, 20, 25]):
-        for _ in range(20):
-            drawn = selector._random_cuts(cuts, rng)
-            assert len(drawn) == len(cuts)
+        partitions = selector._random_cuts(cuts, rng, 20)
+        assert partitions.shape == (20, len(cuts))
+        for drawn in partitions.tolist():
             assert all(0 < cut < 30 for cut in drawn)
             assert all(a < b for a, b in itertools.pairwise(drawn))
 

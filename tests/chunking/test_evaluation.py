@@ -12,6 +12,7 @@ from sqlalchemy import select
 from chunking.evaluation.protocol import evaluation_questions
 from chunking.evaluation.settings import EvaluationSettings, VectorSettings
 from chunking.evaluation.stage import evaluate_stage
+from chunking.evaluation.tables import HEADLINE
 from chunking.settings import ChunkSettings
 from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import Chunk, Evaluation, Partition, Question
@@ -122,6 +123,11 @@ def test_tables_of_a_first_run(catalogue: Catalogue, tmp_path: Path) -> None:
         }
         leaves = [c for c in session.scalars(select(Chunk)) if c.partition_id in partitions]
     assert sizes["fixed", "count"].value == len(leaves)
+
+
+def test_headline_names_metrics_of_the_main_table(catalogue: Catalogue, tmp_path: Path) -> None:
+    run(catalogue, stage_of(tmp_path))
+    assert set(HEADLINE) <= {row.metric for row in rows(catalogue, "main")}
 
 
 def test_unchanged_input_leaves_nothing_pending(catalogue: Catalogue, tmp_path: Path) -> None:

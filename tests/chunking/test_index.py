@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import socket
 from pathlib import Path
@@ -144,6 +145,27 @@ def test_sync_sends_differences_and_search_finds_them(
         assert report == {"indexed": 0, "removed": total - len(fewer.leaves), "unchanged": len(fewer.leaves)}
         ranked = index.search("sentence", asked, 50, vectors.name)
         assert set(ranked[0]) == {leaf.chunk_id for leaf in fewer.leaves}
+
+
+def test_the_embedded_server_logs_no_traceback_for_what_it_has_not(
+    catalogue: Catalogue, models: Models, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with VectorIndex(SETTINGS, tmp_path) as index:
+        index.sync(chunks_of(catalogue, "sentence"), ChunkVectors(models, SETTINGS))
+    assert [record for record in caplog.records if record.name == "grpc._server"] == []
+    try:
+        raise NotImplementedError("Method not implemented!")
+    except NotImplementedError:
+        logging.getLogger("grpc._server").exception("another method")
+    assert "another method" in caplog.text
+
+
+def test_top_ranks_are_those_of_the_whole_ranking(catalogue: Catalogue) -> None:
+    index = LexicalIndex(chunks_of(catalogue, "fixed"))
+    for question in ("甲醇的闪点是多少？", "flash point", "的"):
+        whole = list(index.scores(question))
+        for top_k in (1, 2, 5, 1000):
+            assert index.search([question], top_k) == [whole[:top_k]]
 
 
 def test_a_lost_index_is_noticed(catalogue: Catalogue, models: Models, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
@@ -24,10 +25,14 @@ def test_migrations_give_the_tables_that_the_code_declares(catalogue: Catalogue)
 
 
 def test_an_error_rolls_back_everything(catalogue: Catalogue) -> None:
-    with pytest.raises(RuntimeError), catalogue.writing() as db:
-        db.add(Run(run_id="a", flow="refresh"))
-        db.flush()
-        raise RuntimeError
+    def half_done() -> None:
+        with catalogue.writing() as db:
+            db.add(Run(run_id="a", flow="refresh"))
+            db.flush()
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        half_done()
     with catalogue.reading() as db:
         assert db.get(Run, "a") is None
 
@@ -119,3 +124,16 @@ def test_vectors_come_back_bit_for_bit(catalogue: Catalogue) -> None:
     assert set(found) == set(vectors)
     assert all(np.array_equal(found[key], vectors[key]) for key in vectors)
     assert store.get("other", ["h0"]) == {}
+
+
+def test_threads_that_store_the_same_vectors_leave_the_first_of_each(catalogue: Catalogue) -> None:
+    store = CatalogueVectors(catalogue)
+    keys = [f"h{i}" for i in range(300)]
+    given = [{key: np.full(4, thread, dtype=np.float32) for key in keys} for thread in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda vectors: store.put("m", vectors), given))
+    found = store.get("m", keys)
+    assert set(found) == set(keys)
+    assert (
+        len({vector.tobytes() for vector in found.values()}) == 1
+    )  # one writer came first, with all of them

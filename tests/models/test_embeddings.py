@@ -1,3 +1,5 @@
+import random
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,6 +17,7 @@ from models.embeddings import (
 )
 from models.errors import ModelRefused, ModelUnavailable
 from models.ngrams import hashed_ngrams
+from models.sentence_encoder import SentenceEncoder, shared_encoder
 from models.settings import EmbeddingSettings, Limits
 from tests.models.skills import MemoryVectors
 from tests.servers.model_server import Fault, ModelServer
@@ -42,6 +45,39 @@ def test_the_same_bytes_in_any_batch(use: UseEncoder, order: list[str]) -> None:
         alone = {text: encoder.encode([text], "passage")[0] for text in set(order)}
         batch = encoder.encode(order, "passage")
         assert all((row == alone[text]).all() for row, text in zip(batch, order, strict=True))
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 110), min_size=1, max_size=24),
+    randomness=st.randoms(use_true_random=False),
+)
+def test_neighbours_and_places_in_a_pass_leave_no_trace(
+    lengths: list[int], randomness: random.Random
+) -> None:
+    """Texts of many lengths, in passes of several texts, short of a pass, and too long for one."""
+    texts = ["".join(randomness.choices("苯甲醇易燃aeio 12", k=length)) + "。" for length in lengths]
+    encoder = shared_encoder()
+    alone = {text: encoder.encode([text])[0].tobytes() for text in texts}
+    for _ in range(2):
+        randomness.shuffle(texts)
+        assert [row.tobytes() for row in encoder.encode(texts)] == [alone[text] for text in texts]
+
+
+def test_passes_agree_with_the_engine_and_are_given_up_where_places_differ() -> None:
+    encoder = shared_encoder()
+    engine = encoder._engine
+    whole = encoder.encode(TEXTS[:4])
+    single = np.stack([engine.encode([encoder._tokenizer.encode(text)])[0] for text in TEXTS[:4]])
+    assert np.abs(whole - single).max() < 1e-6
+
+    class Uneven:
+        def encode(self, tokens: list[list[int]]) -> np.ndarray:  # the place shows in the last bits
+            rows = engine.encode(tokens)
+            return rows + np.arange(len(rows), dtype=np.float32)[:, None] * np.float32(1e-6)
+
+    uneven = SentenceEncoder(encoder._tokenizer, Uneven())  # type: ignore[arg-type]
+    assert (uneven.encode(TEXTS[:4]) == single).all()
 
 
 def test_vectors_are_unit_and_separate_topics_across_languages(use: UseEncoder) -> None:

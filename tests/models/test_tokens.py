@@ -1,3 +1,4 @@
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -54,3 +55,25 @@ def test_tokenizer_file_missing_or_unusable(tmp_path: Path) -> None:
     broken.write_text("{}")
     with pytest.raises(ModelRefused, match=r"not installed|is not a tokenizer file"):
         token_counter(str(broken))
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("a中 .é_1、\n々\ud800\U00020000"), st.integers(1, 40)), max_size=60)
+)
+def test_long_texts_are_counted_run_by_run(runs: list[tuple[str, int]]) -> None:
+    """The array form for long texts against the definition."""
+    text = "".join(char * times for char, times in runs)
+    kinds = {
+        "中": "cjk",
+        "々": "cjk",
+        "\U00020000": "cjk",
+        "a": "word",
+        "é": "word",
+        "1": "word",
+        "_": "word",
+    }
+    expected = 0
+    for kind, found in groupby(text, key=lambda char: kinds.get(char, "other")):
+        length = len(list(found))
+        expected += {"cjk": length, "word": -(-length // 16), "other": length // 16}[kind]
+    assert count_words(text) == expected
