@@ -228,9 +228,7 @@ def _segments(text: str) -> list[tuple[int, int]]:
         elif depth == 0 and char in ";\n。|":
             cuts.append(index + 1)
     cuts.append(len(text) + 1)
-    return [
-        (a, min(b - 1, len(text))) for a, b in pairwise(cuts) if text[a : b - 1].strip()
-    ]
+    return [(a, min(b - 1, len(text))) for a, b in pairwise(cuts) if text[a : b - 1].strip()]
 
 
 @dataclass(frozen=True)
@@ -361,7 +359,9 @@ def _assemble(
         bracketed = _depth(text, start, reading.start) > 0
         if kept and _is_condition(text, reading):
             others.append(reading)
-        elif (kept and bracketed and _repeats(kept[-1], reading, unit)) or (kept and not bracketed and _repeats(kept[-1], reading, unit) and unit != kept[-1][1]):
+        elif (kept and bracketed and _repeats(kept[-1], reading, unit)) or (
+            kept and not bracketed and _repeats(kept[-1], reading, unit) and unit != kept[-1][1]
+        ):
             continue
         elif bracketed and kept:
             others.append(reading)

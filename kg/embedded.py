@@ -97,9 +97,12 @@ class EmbeddedGraph:
     written, TerminalError with the end of the server's log where it does not come up.
     """
 
-    def __init__(self, data_dir: Path, *, heap: str = "1g", start_timeout_s: float = 60.0) -> None:
+    def __init__(
+        self, data_dir: Path, *, heap: str = "1g", start_timeout_s: float = 60.0, full_jit: bool = False
+    ) -> None:
         self.root = (data_dir / "graph").resolve()
         self.heap = heap
+        self.full_jit = full_jit
         self.start_timeout_s = start_timeout_s
         self.user = USER
         self.database = DATABASE
@@ -275,6 +278,8 @@ class EmbeddedGraph:
         return [
             f"-Xmx{self.heap}",
             "-XX:+UseSerialGC",
+            # a server of some seconds ends before optimised code pays for its compilation
+            *(() if self.full_jit else ("-XX:TieredStopAtLevel=1",)),
             "--add-modules",
             "jdk.incubator.vector",
             "--enable-native-access=ALL-UNNAMED",

@@ -25,7 +25,7 @@ from kg.schema import RELATIONS, SCHEMA_VERSION, NodeLabel, Polarity, Relation
 Row = dict[str, Any]
 Link = tuple[Relation, NodeLabel, NodeLabel]
 Edge = tuple[Relation, NodeLabel, str, NodeLabel, str]
-PROJECTION_VERSION = "1"
+PROJECTION_VERSION = "2"
 _PARAMETERS = 500  # bound parameters of one IN (…), below every database's limit
 
 
@@ -431,6 +431,8 @@ def derived_rows(rows: GraphRows, wanted: Iterable[Edge], support: Iterable[Stat
                 "support": len(backing),
                 "assertions": sorted(statement.row.assertion_id for statement in backing),
                 "documents": sorted({statement.row.document_id for statement in backing}),
+                # under which conditions the others state it
+                "conditions": sorted({canonical_json(s.row.conditions) for s in backing if s.row.conditions}),
                 "unconditional": sum(not statement.row.conditions for statement in backing),
                 "modalities": sorted({statement.row.modality for statement in backing}),
             },

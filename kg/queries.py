@@ -99,16 +99,23 @@ LISTINGS = (
 )
 
 
+# Hashes are read in parts: a record of some hundred rows costs the driver far less than a record for each.
+
+
 def node_hashes(label: NodeLabel) -> str:
-    """Key and row hash of all nodes of a label."""
-    return f"MATCH (n:{name(label)}) RETURN n.key AS key, n.hash AS hash"
+    """Records ``rows``: lists of [key, row hash], of all nodes of a label."""
+    return (
+        f"MATCH (n:{name(label)}) WITH substring(coalesce(n.hash, ''), 0, 2) AS part, "
+        "collect([n.key, n.hash]) AS rows RETURN rows"
+    )
 
 
 def link_hashes(kind: Relation) -> str:
-    """Ends and row hash of all relationships of a type."""
+    """Records ``start_label``, ``end_label``, ``rows``: lists of [start key, end key, row hash], of a type."""
     return (
-        f"MATCH (a)-[r:{name(kind)}]->(b) RETURN a.key AS start, b.key AS end, r.hash AS hash, "
-        "labels(a)[0] AS start_label, labels(b)[0] AS end_label"
+        f"MATCH (a)-[r:{name(kind)}]->(b) WITH labels(a)[0] AS start_label, labels(b)[0] AS end_label, "
+        "substring(coalesce(r.hash, ''), 0, 2) AS part, collect([a.key, b.key, r.hash]) AS rows "
+        "RETURN start_label, end_label, rows"
     )
 
 

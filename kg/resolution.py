@@ -393,7 +393,7 @@ class ResolveStep(BaseStep):
     """Sets subject and object keys of all kept assertions; writes entities, aliases and decisions."""
 
     def __init__(self, settings: ExtractionSettings, models: Models) -> None:
-        super().__init__(name=RESOLVE, version="1", batch_size=None)
+        super().__init__(name=RESOLVE, version="2", batch_size=None)
         self.settings = settings
         self.models = models
 
@@ -544,6 +544,7 @@ def _entities(
     rows: Sequence[_Row], resolution: Resolution, preferred: Mapping[str, dict[str, str]], table: AliasTable
 ) -> tuple[list[Entity], list[EntityAlias]]:
     mixtures = {resolution.keys[row.document, row.subject, row.mixture] for row in rows if row.mixture}
+    shares = _shares(rows, resolution)
     entities: list[Entity] = []
     aliases: dict[str, EntityAlias] = {}
     for key in sorted(resolution.names):
@@ -552,18 +553,49 @@ def _entities(
         ranked = sorted(resolution.names[key].items(), key=lambda pair: (-pair[1], len(pair[0]), pair[0]))
         for name, _ in ranked:
             names.setdefault(language_of(name), name)
+        if label is NodeLabel.MIXTURE:
+            names = {
+                language: _mixture_name(name, language, shares[key], table)
+                for language, name in names.items()
+            }
         properties = {"cas": key} if valid_cas(key) else {}
         entities.append(Entity(key=key, label=label.value, names=names, properties=properties))
         known = [(name, "crawled") for name, _ in ranked] + [
             (name, "curated") for name in preferred.get(key, {}).values()
         ]
         for name, source in known:
-            alias = _alias(key, name, source, table)
+            alias = _alias(key, name, source, table, mixture=label is NodeLabel.MIXTURE)
             aliases.setdefault(alias.alias_id, alias)
     return entities, [aliases[key] for key in sorted(aliases)]
 
 
-def _alias(key: str, name: str, source: str, table: AliasTable) -> EntityAlias:
+def _shares(rows: Sequence[_Row], resolution: Resolution) -> dict[str, dict[str, set[str]]]:
+    """Mixture key → component key → shares in words ("98%", "65～68%"), as its pages state them."""
+    found: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for row in rows:
+        if row.relation != Relation.HAS_COMPONENT or row.polarity != "positive":
+            continue
+        low, high, unit = row.value.get("min"), row.value.get("max"), row.value.get("unit")
+        if row.value.get("operator") == "=" and low is not None and high is not None and unit == "%":
+            words = f"{low:g}%" if low == high else f"{low:g}~{high:g}%"
+            part = resolution.keys[row.document, row.object, False]
+            found[resolution.keys[row.document, row.subject, row.mixture]][part].add(words)
+    return found
+
+
+def _mixture_name(name: str, language: str, shares: Mapping[str, set[str]], table: AliasTable) -> str:
+    """A mixture's own name. Pages call 98 % sulfuric acid "硫酸": said of a mixture, such a name
+    carries its share, so that nobody takes the one for the other."""
+    pure = table.lookup(name)
+    if not pure:
+        return name
+    stated = shares.get(pure, set())
+    remark = next(iter(stated)) if len(stated) == 1 else "混合物" if language == "zh" else "mixture"
+    return f"{name}（{remark}）" if language == "zh" else f"{name} ({remark})"
+
+
+def _alias(key: str, name: str, source: str, table: AliasTable, *, mixture: bool) -> EntityAlias:
+    """A name of an entity; ambiguous where it leads to several, as a pure substance's name on a mixture does."""
     form = normalise_name(name)[:512]
     keys = table.keys.get(form, frozenset())
     return EntityAlias(
@@ -574,7 +606,7 @@ def _alias(key: str, name: str, source: str, table: AliasTable) -> EntityAlias:
         language=language_of(name),
         kind=AliasKind.NAME.value,
         source=source,
-        ambiguous=len(keys) > 1,
+        ambiguous=len(keys) > 1 or (mixture and bool(keys)),
     )
 
 

@@ -48,7 +48,7 @@ class ExtractStep(BaseStep):
     """Assertions of each kept document, proved against its text; the rejected ones keep their reason."""
 
     def __init__(self, settings: ExtractionSettings, models: Models) -> None:
-        super().__init__(name=EXTRACT, version="1", batch_size=25)
+        super().__init__(name=EXTRACT, version="2", batch_size=25)
         self.settings = settings
         self.models = models
         self.skill = ExtractAssertions()

@@ -66,20 +66,21 @@ class GraphStore:
     """Reads and writes of the graph; thread-safe (the driver is; every call has its own session).
 
     Raises TransientError where the server is away or busy, TerminalError where
-    it refuses a statement, SettingsError for a wrong address or password.
+    it refuses a statement, SettingsError for a wrong address or password. Without
+    ``password`` no login is sent (a server with authentication switched off).
     """
 
     def __init__(
         self,
         uri: str,
         user: str,
-        password: str,
+        password: str | None,
         database: str,
         *,
         batch_size: int = 1000,
         server: EmbeddedGraph | None = None,
     ) -> None:
-        from neo4j import GraphDatabase, NotificationMinimumSeverity
+        from neo4j import Auth, GraphDatabase, NotificationMinimumSeverity
         from neo4j.exceptions import ConfigurationError
 
         self.uri = uri
@@ -90,7 +91,7 @@ class GraphStore:
         try:
             self._driver = GraphDatabase.driver(
                 uri,
-                auth=(user, password),
+                auth=(user, password) if password is not None else Auth("none", None, None),
                 connection_acquisition_timeout=60,
                 max_transaction_retry_time=30,
                 user_agent="hchemsafety",
@@ -105,14 +106,19 @@ class GraphStore:
     def connect(cls, settings: GraphSettings, data_dir: Path) -> GraphStore:
         """The server of the settings, or the embedded one, started for this store and stopped by ``close``."""
         if settings.uri is not None:
-            password = settings.password.get_secret_value() if settings.password else ""
+            password = settings.password.get_secret_value() if settings.password is not None else None
             store = cls(
                 settings.uri, settings.user, password, settings.database, batch_size=settings.batch_size
             )
         else:
             from kg.embedded import EmbeddedGraph
 
-            server = EmbeddedGraph(data_dir, heap=settings.heap, start_timeout_s=settings.start_timeout_s)
+            server = EmbeddedGraph(
+                data_dir,
+                heap=settings.heap,
+                start_timeout_s=settings.start_timeout_s,
+                full_jit=settings.full_jit,
+            )
             server.start()
             store = cls(
                 server.uri,
@@ -172,6 +178,17 @@ class GraphStore:
             "relationships": {name: n for name, n in links.items() if n},
         }
 
+    def node_hashes(self, label: NodeLabel) -> Iterator[tuple[str, str | None]]:
+        """(key, row hash) of all nodes of a label."""
+        for record in self.stream(queries.node_hashes(label)):
+            yield from record["rows"]
+
+    def link_hashes(self, kind: Relation) -> Iterator[tuple[str, str, str, str, str | None]]:
+        """(start label, start key, end label, end key, row hash) of all relationships of a type."""
+        for record in self.stream(queries.link_hashes(kind)):
+            for start, end, row_hash in record["rows"]:
+                yield record["start_label"], start, record["end_label"], end, row_hash
+
     def content_hash(self) -> tuple[str, dict[str, dict[str, int]]]:
         """Hash of everything in the graph and its counts, whatever the order of writing.
 
@@ -180,16 +197,14 @@ class GraphStore:
         total, nodes, links = 0, {}, {}
         for label in NodeLabel:
             n = 0
-            for row in self.stream(queries.node_hashes(label)):
-                total += _number(label.value, row["key"], row["hash"])
+            for key, row_hash in self.node_hashes(label):
+                total += _number(label.value, key, row_hash)
                 n += 1
             nodes[label.value] = n
         for kind in Relation:
             n = 0
-            for row in self.stream(queries.link_hashes(kind)):
-                total += _number(
-                    kind.value, row["start_label"], row["start"], row["end_label"], row["end"], row["hash"]
-                )
+            for *ends, row_hash in self.link_hashes(kind):
+                total += _number(kind.value, *ends, row_hash)
                 n += 1
             links[kind.value] = n
         counts = {

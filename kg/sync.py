@@ -170,18 +170,15 @@ def verify_graph(catalogue: Catalogue, store: GraphStore, bite: int = 200) -> li
                 links[kind] |= {(start, a, end, b): row["hash"] for (a, b), row in found.items()}
     problems: list[str] = []
     for label in NodeLabel:
-        there = {row["key"]: row["hash"] for row in store.stream(queries.node_hashes(label))}
+        there = dict(store.node_hashes(label))
         problems += _differences(label.value, nodes[label], there)
     for kind in Relation:
-        present = {
-            (row["start_label"], row["start"], row["end_label"], row["end"]): row["hash"]
-            for row in store.stream(queries.link_hashes(kind))
-        }
+        present = {ends: row_hash for *found, row_hash in store.link_hashes(kind) if (ends := tuple(found))}
         problems += _differences(kind.value, links[kind], present)
     return problems
 
 
-def _differences(what: str, wanted: Mapping[Any, str], there: Mapping[Any, str]) -> list[str]:
+def _differences(what: str, wanted: Mapping[Any, str], there: Mapping[Any, str | None]) -> list[str]:
     def said(key: Any) -> str:
         return key if isinstance(key, str) else f"{key[1]} -> {key[3]}"
 

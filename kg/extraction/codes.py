@@ -475,6 +475,11 @@ def nfpa(ctx: Context) -> list[Draft]:
 # --- transport, regulation, use -------------------------------------------------------------------
 
 _UN = re.compile(r"(?:UN|联合国编号|UN编号)?\s*[:：]?\s*(?:UN\s?)?(?<!\d)(\d{4})(?!\d)", re.IGNORECASE)
+# a number opens the field or follows another entry; one inside a remark is no entry
+_UN_EACH = re.compile(
+    r"(?:^|[\s,，、;；/或和)])\s*(?:UN|ID)?(?:\s?No\.?)?\s*[:：]?\s*(\d{4})(?![\d.%])(?:\s*\((?P<form>[^()]{1,80})\))?(?=\s*(?:$|[\s,，、;；/或和(]))",
+    re.IGNORECASE,
+)
 _PROSE_UN = re.compile(
     r"(?:联合国(?:危险货物)?编号|UN编号|UN号|UN number|UN)\s*(?:为|是|:|：)?\s*(?:UN\s?)?(\d{4})(?!\d)"
 )
@@ -489,16 +494,18 @@ def transport(ctx: Context) -> list[Draft]:
     fields: dict[str, list[Entry]] = {}
     for entry, found in ctx.entries("transport"):
         fields.setdefault(found.name, []).append(entry)
-    numbers: dict[str, Entry] = {}
+    numbers: dict[str, tuple[Entry, str]] = {}
     for entry in fields.get("un", []):
-        match = _UN.match(ctx.shadow(entry.start, entry.end).strip())
-        if match and 4 <= int(match[1]) <= 3600:
-            numbers.setdefault(match[1], entry)
+        for un, form in _numbers_of(ctx, entry):
+            numbers.setdefault(un, (entry, form))
     if not numbers:
         return _prose_transport(ctx)
     if len(numbers) > 1:
-        return [_shipped(ctx, un, (e.label_start, e.end), "", "", e.sds) for un, e in numbers.items()]
-    un, entry = next(iter(numbers.items()))
+        return [
+            _shipped(ctx, un, (entry.label_start, entry.end), "", "", entry.sds, form)
+            for un, (entry, form) in numbers.items()
+        ]
+    un, (entry, form) = next(iter(numbers.items()))
     near = {
         name: e
         for name in ("transport_class", "packing_group")
@@ -509,7 +516,20 @@ def transport(ctx: Context) -> list[Draft]:
     group = _field_value(ctx, near.get("packing_group"), _GROUP)
     used = [entry, *(near[n] for n, v in (("transport_class", hazard), ("packing_group", group)) if v)]
     span = (min(e.label_start for e in used), max(e.end for e in used))
-    return [_shipped(ctx, un, span, hazard, _ROMAN.get(group, group), entry.sds)]
+    return [_shipped(ctx, un, span, hazard, _ROMAN.get(group, group), entry.sds, form)]
+
+
+def _numbers_of(ctx: Context, entry: Entry) -> list[tuple[str, str]]:
+    """All UN numbers of a field, each with the form it is for ("1198（溶液，易燃） 2209（溶液，…）")."""
+    words = ctx.shadow(entry.start, entry.end)
+    if not _UN.match(words.strip()):
+        return []
+    found: list[tuple[str, str]] = []
+    for match in _UN_EACH.finditer(words):
+        if 4 <= int(match[1]) <= 3600:
+            span = (entry.start + match.start("form"), entry.start + match.end("form"))
+            found.append((match[1], ctx.text(*span).strip() if match["form"] else ""))
+    return found
 
 
 def _field_value(ctx: Context, entry: Entry | None, pattern: re.Pattern[str]) -> str:
@@ -531,11 +551,13 @@ def _prose_transport(ctx: Context) -> list[Draft]:
     return []
 
 
-def _shipped(ctx: Context, un: str, span: tuple[int, int], hazard: str, group: str, sds: int | None) -> Draft:
+def _shipped(
+    ctx: Context, un: str, span: tuple[int, int], hazard: str, group: str, sds: int | None, form: str = ""
+) -> Draft:
     properties = {"un": un, "hazard_class": hazard, "packing_group": group}
     return ctx.draft(
         Relation.SHIPPED_AS, f"UN{un}", NodeLabel.TRANSPORT_ENTRY, span, key=transport_key(un, hazard, group),
-        properties=properties, section=sds,
+        properties=properties, conditions={"form": form} if form else {}, section=sds,
     )  # fmt: skip
 
 

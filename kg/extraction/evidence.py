@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from corpus.documents import RefinedDocument
@@ -163,7 +164,8 @@ def value_in_quote(value: Mapping[str, Any], properties: Mapping[str, Any], quot
     return all(any(_equal(number, known) for known in stated) for number in wanted)
 
 
-def stated_numbers(quote: str) -> set[float]:
+@lru_cache(maxsize=4096)
+def stated_numbers(quote: str) -> frozenset[float]:
     """All numbers that a text states, read with signs, separators and powers of ten; ± gives both ends."""
     found: set[float] = set()
     for bare in (True, False):
@@ -175,7 +177,7 @@ def stated_numbers(quote: str) -> set[float]:
         signed = re.search(r"(?:^|[^\d\s\w)%℃])\s?-$|(?:^|[\s:：|(（~])-$", plain[: match.start()])
         if not signed:
             found.add(float(match[0]))
-    return found
+    return frozenset(found)
 
 
 def _equal(a: float, b: float) -> bool:

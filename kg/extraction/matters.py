@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from kg.extraction.context import Context
 from kg.extraction.model import Draft, Entry, Sentence
-from kg.extraction.vocabulary import agents, group_term, word_form
+from kg.extraction.vocabulary import agents, group_term, groups, word_form
 from kg.schema import MeasureKind, Modality, NodeLabel, Polarity, Relation, listing_key
 
 Span = tuple[int, int]
@@ -68,7 +69,8 @@ def _known(words: str) -> bool:
 def _joined(ctx: Context, span: Span) -> list[Span]:
     """ "酸类和碱类", "acids and bases": two items, unless the whole is one known name."""
     words = ctx.shadow(*span)
-    if word_form(words) in agents() or (group_term(words) is not None and not re.search(r"和| and ", words)):
+    whole = word_form(words)
+    if whole in agents() or whole in groups() or (group_term(words) and not re.search(r"和| and ", words)):
         return [span]
     match = re.search(r"(?<![饱])[和及](?!其)|\s+and\s+", words)
     if not match:
@@ -124,7 +126,11 @@ def listed(
     if not read or (len(read) < len(items) and len(items) > 2 * len(read)):
         return []
     complete = (
-        len(read) == len(items) and not rest and not _OPEN_LIST.search(ctx.shadow(entry.start, entry.end))
+        len(read) == len(items)
+        and not rest
+        and not _OPEN_LIST.search(ctx.shadow(entry.start, entry.end))
+        # a list says of its members that they belong to it, without saying when
+        and not any("when" in conditions for _, conditions in read)
     )
     listing = (
         listing_key(ctx.reading.document_id, ctx.subject.name, relation, entry.start) if complete else ""
@@ -296,12 +302,34 @@ def _forbidden(ctx: Context, sentence: Sentence) -> list[Draft]:
         else:
             spans = [span for span in [_named_agent(ctx, offset, part)] if span]
         for span in spans:
+            aim = "" if group in {"list", "vain"} else ctx.shadow(span[1], offset + len(part))
+            if _NO_FIRE.search(aim):
+                continue
             draft = agent_draft(
                 ctx, Relation.NOT_EXTINGUISHED_BY, span, (sentence.start, sentence.end), sentence.sds
             )
             if draft and draft.object_key:
-                drafts.append(draft)
+                drafts.append(replace(draft, conditions=_aimed(ctx, span[1], offset + len(part))))
     return drafts
+
+
+# water on a leak or into a tank is no extinguishing; what is said of it is not said of a fire
+_NO_FIRE = re.compile(
+    r"泄[漏露]|溢漏|酸液|容器内|储罐|\b(?:leak|spill|release|source of|container|tank|cylinder)s?\b",
+    re.IGNORECASE,
+)
+_PUT_OUT = re.compile(
+    r"^\s*(?:直接)?(?:进行|来)?(?:灭火|扑救|扑灭|救火|施救)?(?:火灾)?\s*(?:[.,;:)]|$)"
+    r"|^\s*,|^\s*(?:as (?:an )?extinguish\w+.*|to (?:extinguish|fight)\b.*|for (?:fire)?\s?(?:extinguish|fight)\w+.*)$",
+    re.IGNORECASE,
+)
+
+
+def _aimed(ctx: Context, start: int, end: int) -> dict[str, str]:
+    """What the medium must not be used on or how, where it is more than putting out the fire."""
+    words = ctx.shadow(start, end)
+    aim = ctx.trim(start, end)
+    return {} if aim is None or _PUT_OUT.match(words) else {"when": ctx.text(*aim)}
 
 
 def _named_agent(ctx: Context, offset: int, part: str) -> Span | None:
@@ -321,7 +349,7 @@ def _named_agent(ctx: Context, offset: int, part: str) -> Span | None:
 _APART = re.compile(
     r"(?:应|须|必须)?与(?P<zh>[^。;；]{1,60}?)(?:等)?(?:分开|隔离|分库|分类)(?:存放|储存|贮存|堆放|存储)"
     r"|(?:避免|严禁|切忌|不可|不得|禁止)与(?P<mix>[^,，。;；]{1,60}?)(?:等)?(?:混储|混存|共储|同储|混合储存|同库储存|同库存放)"
-    r"|(?:keep apart|store apart|store separately|keep separate|segregate|separated?)\s+from\s+(?P<en>[^.;]{1,120})",
+    r"|(?:(?:keep|store|kept|stored)\s+(?:apart|separate(?:d|ly)?|segregated)|segregate)\s+from\s+(?P<en>[^.;]{1,120})",
     re.IGNORECASE,
 )
 _NO_REACTION = re.compile(
@@ -413,15 +441,22 @@ def _alternatives(ctx: Context, span: Span) -> list[Span]:
     return [(span[0], span[0] + match.start()), (span[0] + match.end(), span[1])]
 
 
+_CIRCUMSTANCE = re.compile(
+    r"干燥|常温|室温|浓|稀|高纯|无水|时$|下$|\bdry\b|\bat\b|pure|dilute|concentrated|对其稳定", re.IGNORECASE
+)
+_STATEMENT = re.compile(r"溶于|互溶|混溶|比例|稳定|soluble|miscible", re.IGNORECASE)
+
+
 def _circumstances(ctx: Context, before: str) -> dict[str, str] | None:
     """Conditions before a statement; None where the statement is about something else."""
+    # a statement of its own before the comma is no circumstance ("苯不溶于水，…，与水不发生反应")
+    parts = [part.strip() for part in re.split(r"[,，]", before)]
+    while parts and not _CIRCUMSTANCE.search(parts[-1]) and _STATEMENT.search(parts[-1]):
+        parts.pop()
+    before = ",".join(parts).strip(" ,")
     if not before or not ctx.about_other(before):
         return {}
-    if re.search(
-        r"干燥|常温|室温|浓|稀|高纯|无水|时$|下$|\bdry\b|\bat\b|pure|dilute|concentrated|对其稳定",
-        before,
-        re.IGNORECASE,
-    ):
+    if _CIRCUMSTANCE.search(before):
         return {"when": before}
     names = sorted((n for n in ctx.names if n), key=len, reverse=True)
     if any(name in before.lower() for name in names):

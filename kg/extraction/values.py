@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
-from corpus.quantities import Quantity, parse_quantities
+from corpus.quantities import Quantity, parse_quantities, plain_width
 from corpus.units import parse_unit
 from kg.extraction.context import Context
 from kg.extraction.model import Draft, Entry
@@ -133,6 +134,10 @@ def measurement_draft(
 ) -> Draft:
     """A measurement with its conditions; out of range values are marked rejected."""
     value = quantity.as_value()
+    conditions = _meant(prop, quantity.conditions)
+    value.pop("conditions", None)
+    if conditions:
+        value["conditions"] = conditions
     note = _note(ctx, end, span[1], quantity)
     if note:
         value["conditions"] = {**value.get("conditions", {}), "note": note}
@@ -146,6 +151,17 @@ def measurement_draft(
         section=sds,
         rejected=_plausible(prop, quantity),
     )
+
+
+def _meant(prop: Property, conditions: Mapping[str, str]) -> dict[str, str]:
+    """Conditions in one spelling ("20℃" is "20 °C"). A temperature does not hold at a temperature:
+    beside one stands the same value in other units, or another property."""
+    found = dict(conditions)
+    if PROPERTIES[prop].dimension == "kelvin":
+        found.pop("temperature", None)
+    elif "temperature" in found:
+        found["temperature"] = re.sub(r"\s*(?:℃|°\s?C)", " °C", plain_width(found["temperature"]))
+    return found
 
 
 def _plausible(prop: Property, quantity: Quantity) -> DropReason | None:
@@ -262,7 +278,7 @@ _LINK = (
     r"(?:\s*\([^()]{0,24}\))?\s*(?:约为|为|是|约|:|=|达|is about|is approximately|is|was|of(?: about)?)?\s*"
 )
 _PROSE_RE = re.compile(
-    r"(?P<head>[^,，;；。.、()\n]{0,24}?)(?P<prop>"
+    r"(?P<head>(?:[^,，;；。.、()\n]|(?<=\d)\.(?=\d)){0,24}?)(?P<prop>"
     + "|".join(f"(?P<{n}>{w})" for n, w in _PROSE)
     + ")"
     + _LINK
@@ -311,7 +327,8 @@ def _about_subject(ctx: Context, words: str, match: re.Match[str]) -> bool:
 
 def _prose_value(ctx: Context, offset: int, sds: int | None, words: str, match: re.Match[str]) -> list[Draft]:
     name = next(n for n, _ in _PROSE if match[n])
-    stop = re.compile(r"[;；。]|[,，](?!\d)|\.\s").search(words, match.end())
+    # a comma ends the clause also before a number ("651 ℃，4.7 ℃时…"), unless it groups digits ("1,200")
+    stop = re.compile(r"[;；。]|(?<!\d)[,，]|[,，](?!\d{3}(?!\d))|\.\s").search(words, match.end())
     end = stop.start() if stop else len(words)
     part = words[match.end() : end]
     clause = (offset + match.start() + (len(match["head"]) - len(match["head"].lstrip())), offset + end)
@@ -398,7 +415,19 @@ def _limits(ctx: Context, start: int, end: int, sds: int | None, field: str) -> 
         kind = (
             match["kind"] if not prefix or match["kind"].startswith(prefix) else f"{prefix}-{match['kind']}"
         )
-        draft = _limit(ctx, start, words, match.start(), match.end(), stop, kind, match["body"] or "", sds)
+        over = re.search(r"\(\s*(\d[^()]*(?:min|h|小时|分钟)[^()]*?)\s*\)", match["note"] or "")
+        draft = _limit(
+            ctx,
+            start,
+            words,
+            match.start(),
+            match.end(),
+            stop,
+            kind,
+            match["body"] or "",
+            sds,
+            over[1] if over else "",
+        )
         if draft:
             drafts.append(draft)
     if not matches and field in {"idlh", "pel", "rel", "threshold_limit_value"}:
@@ -424,6 +453,7 @@ def _limit(
     kind: str,
     body: str,
     sds: int | None,
+    duration: str = "",
 ) -> Draft | None:
     part = re.split(r"[;；。]", words[at:stop])[0]
     part = re.sub(r"[,，、]\s*$", "", part)
@@ -432,6 +462,8 @@ def _limit(
         return None
     name, jurisdiction = limit_kind(kind, body)
     value = quantity.as_value()
+    if duration:  # "Ceiling (15 min): 5 ppm" is no ceiling over 10 min
+        value["conditions"] = {**value.get("conditions", {}), "duration": duration}
     note = re.search(r"\(([^()]*)\)\s*$", part[quantity.end :])
     if note and not parse_quantities(note[1]):
         shown = ctx.text(offset + at + quantity.end + note.start(1), offset + at + quantity.end + note.end(1))
@@ -485,6 +517,14 @@ _IARC = re.compile(
 _DOSES = ("mg/kg", "kg/m**3", "percent")
 
 
+_TESTED = re.compile(r"50\s*\((?!median|mean|半数)[^()]+\)", re.IGNORECASE)
+# "for soluble cobalt salts": what the dose is one of, where it is not the species
+_DOSE_OF = re.compile(
+    r"(?:\bfor|\bof|对)\s+(?P<name>[^,;()]{3,60}?)\s+(?:has|have|is|was|were|in)\b", re.IGNORECASE
+)
+_BETWEEN = re.compile(r"\bbetween\s+[\d.,]+\s*(?:and|to)\s|介于", re.IGNORECASE)
+
+
 def toxicity(ctx: Context) -> list[Draft]:
     """HAS_TOXICITY from LD50, LC50 … with species, route and duration, and IARC groups."""
     drafts: list[Draft] = []
@@ -498,8 +538,10 @@ def toxicity(ctx: Context) -> list[Draft]:
             )
             continue
         fallback = _ENDPOINT.search(entry.label_text.upper())
-        for start, end in ctx.segments(entry.start, entry.end):
-            drafts += _doses(ctx, start, end, entry.sds, fallback[1] if fallback else "", entry.label_start)
+        for at, (start, end) in enumerate(ctx.segments(entry.start, entry.end)):
+            # the label may say of whom: "LC50 (rainbow trout, 96 h): 5540 mg/L"
+            begin = entry.label_start if at == 0 and _TESTED.search(entry.label_text) else start
+            drafts += _doses(ctx, begin, end, entry.sds, fallback[1] if fallback else "", entry.label_start)
             drafts += _iarc(ctx, start, end, entry.sds)
     for sentence in ctx.reading.sentences:
         if any(a <= sentence.start < b for a, b in taken):
@@ -527,14 +569,25 @@ def _doses(
             key=lambda q: q.start,
         )
         found = [q for q in found if begin + q.start >= after or not marks]
+        if _BETWEEN.search(scope) or _of_another(ctx, scope):
+            continue
         lead = label_start if not marks and label_start < start and end - label_start < 200 else start + begin
         for quantity in found[:1] if len(found) == 1 or not _each_bracketed(scope, found) else found:
             drafts.append(_dose(ctx, endpoint, quantity, scope, len(found) == 1, start + begin, lead, sds))
     return drafts
 
 
+def _of_another(ctx: Context, scope: str) -> bool:
+    """Whether the dose is said of something else than the subject."""
+    named = _DOSE_OF.search(scope)
+    if not named or parse_quantities("1 mg/kg (" + named["name"] + ")", dimension="mg/kg")[0].conditions:
+        return False
+    return ctx.about_other(re.sub(r"^(?:the|pure)\s+", "", named["name"], flags=re.IGNORECASE))
+
+
 def _clause_start(words: str, position: int, floor: int) -> int:
-    cut = max(words.rfind(mark, floor, position) for mark in ",，;；。、")
+    # a closed bracket ends what was said of the value before it ("12124 mg/kg（兔经皮） LC50：…")
+    cut = max(words.rfind(mark, floor, position) for mark in (*",，;；。、", ") "))
     begin = cut + 1 if cut >= floor else floor
     return begin + len(words[begin:position]) - len(words[begin:position].lstrip())
 
@@ -565,7 +618,9 @@ def _dose(
         whole = parse_quantities(scope, dimension="mg/kg") or parse_quantities(scope)
         for found in whole:
             conditions = {**found.conditions, **conditions}
-        conditions.pop("temperature", None)
+    for neighbour in ("temperature", "pressure", "concentration"):  # other values, never a dose's condition
+        conditions.pop(neighbour, None)
+    value.pop("conditions", None)
     properties: dict[str, Any] = {"endpoint": endpoint}
     for name in ("species", "route"):
         if name in conditions:
@@ -602,9 +657,15 @@ def _iarc(ctx: Context, start: int, end: int, sds: int | None) -> list[Draft]:
     if not match or re.search(r"未|不在|not listed", ctx.shadow(start, start + match.end()), re.IGNORECASE):
         return []
     group = match[1].upper()
+    value: dict[str, Any] = {"text": f"IARC {group}"}
+    remark = re.match(r"\s*\(([^()]+)\)", ctx.shadow(start + match.end(), end))
+    if remark and not re.search(r"致癌|carcinogen", remark[1], re.IGNORECASE):
+        # "1类（含硫酸的强无机酸雾）" is said of the mist alone
+        at = start + match.end()
+        value["conditions"] = {"note": ctx.text(at + remark.start(1), at + remark.end(1))}
     return [
         ctx.draft(
             Relation.HAS_TOXICITY, f"IARC {group}", NodeLabel.TOXICITY, (start, end),
-            properties={"endpoint": "carcinogenicity"}, value={"text": f"IARC {group}"}, section=sds,
+            properties={"endpoint": "carcinogenicity"}, value=value, section=sds,
         )
     ]  # fmt: skip

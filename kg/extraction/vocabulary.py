@@ -19,11 +19,20 @@ _SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 
 def shadow(text: str) -> str:
     """Text of the same length in which rules look for words: plain width, simplified, no subscripts."""
+    return _short_shadow(text) if len(text) <= 2000 else _shadow(text)
+
+
+def _shadow(text: str) -> str:
     plain = plain_width(text).translate(_SUBSCRIPTS)
+    if plain.isascii():
+        return plain
     converted = simplified(plain)
     if len(converted) != len(plain):
         converted = "".join(c if len(s := simplified(c)) != 1 else s for c in plain)
     return converted
+
+
+_short_shadow = lru_cache(maxsize=16_384)(_shadow)  # labels and quotes come again and again
 
 
 @cache

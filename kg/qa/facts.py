@@ -216,7 +216,19 @@ def _hazard_name(props: Mapping[str, Any], language: Language) -> str | None:
     hazard, category = _text(props.get(language)), _text(props.get("category"))
     if hazard is None or category is None or props.get("route"):
         return None
+    state = _GAS_STATES.get(category)
+    if state:
+        return f"{hazard}（{state[0]}）" if language == "zh" else f"{hazard} ({state[1]})"
     return f"{hazard} 类别{category}" if language == "zh" else f"{hazard}, category {category}"
+
+
+# what stands in the place of a category for gases under pressure
+_GAS_STATES: Mapping[str, tuple[str, str]] = {
+    "compressed": ("压缩气体", "compressed gas"),
+    "liquefied": ("液化气体", "liquefied gas"),
+    "refrigerated": ("冷冻液化气体", "refrigerated liquefied gas"),
+    "dissolved": ("溶解气体", "dissolved gas"),
+}
 
 
 def _nfpa_name(props: Mapping[str, Any], language: Language) -> str | None:

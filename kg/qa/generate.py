@@ -22,7 +22,7 @@ from kg.store import GraphStore
 from models import Models
 from models.errors import AnswerRejected, ModelError
 
-GENERATOR_VERSION = "1"
+GENERATOR_VERSION = "2"
 
 
 @dataclass

@@ -8,15 +8,18 @@ queries of its shortcut tests; verification runs them.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
+from corpus.ids import canonical_json
 from kg import queries
 from kg.qa import wording
 from kg.qa.context import Context, agree, one_per_document, references, substances_of
-from kg.qa.facts import Fact, Node
+from kg.qa.facts import Fact, Node, plain
 from kg.qa.records import Candidate, Check, Language, Proof
 from kg.qa.sampling import capped, seeded, side_of
 from kg.qa.single_hop import one_entry
@@ -223,18 +226,32 @@ def _worded(
 
 
 def run(store: GraphStore, proofs: Sequence[Proof]) -> list[tuple[Any, ...]]:
-    """Sorted answers of proofs, run in batches grouped by query."""
-    results: list[tuple[Any, ...]] = [()] * len(proofs)
-    groups: dict[str, list[int]] = {}
-    for at, proof in enumerate(proofs):
-        groups.setdefault(proof.body, []).append(at)
-    for body, members in groups.items():
-        for start in range(0, len(members), 500):
-            part = members[start : start + 500]
-            rows = store.read(queries.batched(body), qs=[{"id": at, **proofs[at].parameters} for at in part])
-            for row in rows:
-                results[row["id"]] = tuple(sorted(row["answers"]))
-    return results
+    """Sorted answers of proofs, run in batches grouped by query.
+
+    What is one question to the server is asked once: the same proof of a Chinese and an
+    English question, or shortcut tests that leave out the parameter they differ in.
+    """
+    groups: dict[str, dict[str, dict[str, Any]]] = {}
+    keys: list[tuple[str, str]] = []
+    for proof in proofs:
+        read = {name: proof.parameters[name] for name in _parameters_read(proof.body)}
+        keys.append((proof.body, canonical_json(read)))
+        groups.setdefault(proof.body, {}).setdefault(keys[-1][1], read)
+    results: dict[tuple[str, str], tuple[Any, ...]] = {}
+    for body, distinct in groups.items():
+        members = list(distinct.items())
+        for start in range(0, len(members), _PROOFS_PER_BATCH):
+            part = members[start : start + _PROOFS_PER_BATCH]
+            asked = [{"id": at, **read} for at, (_, read) in enumerate(part)]
+            for row in store.read(queries.batched(body), qs=asked):
+                results[body, part[row["id"]][0]] = tuple(sorted(row["answers"]))
+    return [results.get(key, ()) for key in keys]
+
+
+@cache
+def _parameters_read(body: str) -> tuple[str, ...]:
+    """Names of the parameters that a proof's body reads from its map ``q``."""
+    return tuple(sorted(set(re.findall(r"(?<![\w.])q\.(\w+)", body))))
 
 
 # --- wording ------------------------------------------------------------------
@@ -251,6 +268,9 @@ def _candidate(ctx: Context, path: Path, answers: tuple[str, ...], language: Lan
         ctx.dropped["no_wording"] += 1
         return None
     metapath = path.metapath
+    if metapath.bridge and _names_its_bridge(ctx, path, language):
+        ctx.dropped["seed_names_bridge"] += 1
+        return None
     nodes = _nodes(path, answers, hops)
     substances = substances_of(*nodes)
     if side_of(substances, ctx.sides) is None:
@@ -282,6 +302,14 @@ def _candidate(ctx: Context, path: Path, answers: tuple[str, ...], language: Lan
         checks=tuple(_shortcut_checks(path, answers)),
         difficulty={"cross_language": all(fact.language != language for fact in shown)},
     )
+
+
+def _names_its_bridge(ctx: Context, path: Path, language: Language) -> bool:
+    """ "the component of sulfuric acid (98%)": the seed's name says what the question goes by way of."""
+    labels, bridge = path.metapath.labels, path.metapath.bridge
+    seed = ctx.facts.name(labels[0], path.keys[0], language)
+    between = ctx.facts.name(labels[bridge], path.keys[bridge], language)
+    return bool(seed and between and plain(between) in plain(seed))
 
 
 def _shown(hop: Sequence[Fact], language: Language) -> list[Fact]:

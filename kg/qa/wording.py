@@ -16,7 +16,7 @@ from kg.qa.facts import Fact
 from kg.qa.records import Language
 from kg.schema import PROPERTIES, RELATIONS, ROUTE_WORDING, Property, Relation, Route
 
-TEMPLATE_VERSION = "1"
+TEMPLATE_VERSION = "2"
 
 TEMPLATES: Mapping[str, Mapping[Language, tuple[str, ...]]] = {
     # single-hop: {source} is "" or "根据《…》，" / " according to “…”"
@@ -166,9 +166,9 @@ HAVING: Mapping[Relation, tuple[str, str, str]] = {
         "are incompatible with {item}",
     ),
     Relation.NOT_EXTINGUISHED_BY: (
-        "着火时禁用{item}",
-        "must not be extinguished with {item}",
-        "must not be extinguished with {item}",
+        "着火时不宜用{item}灭火",
+        "should not be extinguished with {item}",
+        "should not be extinguished with {item}",
     ),
     Relation.EXTINGUISHED_BY: (
         "着火时可用{item}灭火",

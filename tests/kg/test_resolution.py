@@ -11,7 +11,7 @@ import pytest
 from corpus.catalogue import Catalogue
 from corpus.chemicals import build_repository, store_records
 from kg.identity import AliasTable, Record, blocked, decide
-from kg.resolution import Mention, curated_table, resolve, with_crawled
+from kg.resolution import Mention, curated_table, mentions_of, resolve, with_crawled
 
 PAIRS = [
     json.loads(line)
@@ -148,3 +148,33 @@ def test_a_mixture_and_its_component_of_the_same_name_stay_two() -> None:
     keys = resolve(mentions, AliasTable()).keys
     assert keys["d", "硫酸", True].startswith("mixture:")
     assert keys["d", "硫酸", False] == "7664-93-9"
+
+
+def test_a_mixture_called_like_its_component_gets_a_name_of_its_own(table: AliasTable) -> None:
+    """98 % sulfuric acid that its page calls "硫酸" stays a mixture, and nobody takes it for the substance."""
+    from kg.resolution import _entities, _Row
+
+    def row(
+        at: int, subject: str, mixture: bool, obj: str, label: str, relation: str, **properties: str
+    ) -> _Row:
+        share = (
+            {"operator": "=", "min": 98.0, "max": 98.0, "unit": "%"} if relation == "HAS_COMPONENT" else {}
+        )
+        return _Row(f"a{at}", "d1" if mixture else "d2", subject, mixture, relation, obj, label, "", properties, share,
+                    "positive", "offline")  # fmt: skip
+
+    rows = [
+        row(1, "硫酸", True, "硫酸", "Substance", "HAS_COMPONENT", cas="7664-93-9"),
+        row(2, "硫酸", True, "Sulfuric acid", "Alias", "HAS_ALIAS", kind="name"),
+        row(3, "硫酸", False, "7664-93-9", "Alias", "HAS_ALIAS", kind="cas"),
+    ]
+    resolution = resolve(mentions_of(rows), table)
+    entities, aliases = _entities(rows, resolution, {}, table)
+    names = {entity.label: entity.names for entity in entities}
+    assert names["Mixture"] == {"zh": "硫酸（98%）", "en": "Sulfuric acid (98%)"}
+    assert names["Substance"]["zh"] == "硫酸"
+    assert len({entity.key for entity in entities}) == 2
+    assert {(alias.key.partition(":")[0], alias.ambiguous) for alias in aliases} == {
+        ("mixture", True),
+        ("7664-93-9", False),
+    }

@@ -319,3 +319,40 @@ def test_agents_meet_across_languages(sqlite_catalogue: Catalogue, store: GraphS
     load(sqlite_catalogue, store)
     rows = store.read("MATCH (m:Measure {key: 'agent:foam'}) RETURN m.zh AS zh, m.en AS en")
     assert rows == [{"zh": AGENTS["foam"][0], "en": AGENTS["foam"][1]}]
+
+
+def test_a_server_without_authentication_needs_no_password(tmp_path: Path) -> None:
+    """No password: no login is sent. The other end is a socket that keeps the driver's first bytes."""
+    import socket
+    import threading
+
+    def first_message(password: str | None) -> bytes:
+        seen = bytearray()
+        with socket.create_server(("127.0.0.1", 0)) as server:
+
+            def serve() -> None:
+                client, _ = server.accept()
+                with client:
+                    client.recv(20)
+                    client.sendall(b"\x00\x00\x02\x05")  # Bolt 5.2: HELLO, then LOGON with the login
+                    client.settimeout(1.0)
+                    try:
+                        while data := client.recv(4096):
+                            seen.extend(data)
+                    except TimeoutError:
+                        pass
+
+            thread = threading.Thread(target=serve, daemon=True)
+            thread.start()
+            uri = f"bolt://127.0.0.1:{server.getsockname()[1]}"
+            settings = GraphSettings(uri=uri, user="ann", password=password)  # type: ignore[arg-type]
+            with pytest.raises(TransientError):
+                GraphStore.connect(settings, tmp_path)
+            thread.join(5)
+        return bytes(seen)
+
+    with_login, without = first_message("secret"), first_message(None)
+    assert b"secret" in with_login
+    assert b"ann" in with_login
+    assert b"none" in without
+    assert b"ann" not in without
