@@ -12,8 +12,6 @@ import tomllib
 from pathlib import Path
 from typing import Any, Literal
 
-from chunking.settings import ChunkSettings
-from kg.settings import ExtractionSettings
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -31,10 +29,12 @@ from pydantic_settings import (
 )
 
 from chunking.evaluation.settings import EvaluationSettings, VectorSettings
+from chunking.settings import ChunkSettings
 from corpus.errors import SettingsError
 from corpus.settings import CorpusSettings
 from crawlers.settings import CrawlSettings
 from kg.graph_settings import GraphSettings, QuestionSettings
+from kg.settings import ExtractionSettings
 from models.settings import EmbeddingSettings, ModelSettings
 
 DEFAULT_CONFIG = "hchem.toml"
