@@ -233,11 +233,12 @@ def _record(session: Session, step: Step, ctx: StageContext, item: Item, outcome
             updated_at=now(),
         )
     )
-    session.execute(
-        update(Failure)
-        .where(Failure.step == step.name, Failure.item_id == item.id, Failure.resolved_run.is_(None))
-        .values(resolved_run=ctx.run_id)
-    )
+    if outcome.state != "failed":
+        session.execute(
+            update(Failure)
+            .where(Failure.step == step.name, Failure.item_id == item.id, Failure.resolved_run.is_(None))
+            .values(resolved_run=ctx.run_id)
+        )
 
 
 def _record_failure(

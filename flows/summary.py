@@ -23,7 +23,7 @@ from corpus.catalogue.tables import (
 from kg.stage import current_snapshot
 
 QUESTION_KINDS = ("single_hop", "multi_hop", "aggregative", "boolean")
-DOCUMENT_STATES = ("kept", "rejected", "duplicate", "review", "failed")
+DOCUMENT_STATES = ("kept", "rejected", "duplicate", "review", "failed", "pending")  # pending: not refined yet
 
 
 def status(catalogue: Catalogue) -> dict[str, Any]:

@@ -35,21 +35,46 @@ class Export:
     checksums: dict[str, str] = field(default_factory=dict)
 
 
+_SUMS = "checksums.txt"
+_SETS = ("corpus", "qa", "eval", "triples")
+_FILES = {
+    *(f"{name}.{kind}" for name in _SETS for kind in ("jsonl", "parquet")),
+    "alpaca.jsonl",
+    "sharegpt.jsonl",
+    "README.md",
+}
+
+
 def export(catalogue: Catalogue, out_dir: Path) -> Export:
-    """Write the data set into a directory (created where missing; files of the same names are replaced).
+    """Write the data set into a directory (created where missing; an earlier export there is replaced).
 
     Files: corpus, qa, eval, triples as JSON lines and Parquet; alpaca.jsonl and
     sharegpt.jsonl (training side only); README.md (card); checksums.txt.
-    Raises SettingsError where the directory cannot be written.
+    Raises SettingsError where the directory cannot be written, or holds files
+    of these names that no export wrote.
     """
     try:
         out_dir.mkdir(parents=True, exist_ok=True)
+        _claim(out_dir)
         with catalogue.reading() as session:
             return _export(session, out_dir)
     except OSError as error:
         raise SettingsError(
             f"data set directory {out_dir} cannot be written: {error.strerror or error}"
         ) from error
+
+
+def _claim(out_dir: Path) -> None:
+    """Mark the directory as an export's (also one that is killed half-way) or refuse somebody else's files."""
+    marker = out_dir / _SUMS
+    if marker.is_file():
+        return
+    foreign = sorted(path.name for path in out_dir.iterdir() if path.name in _FILES)
+    if foreign:
+        raise SettingsError(
+            f"{out_dir} holds {', '.join(foreign)}, which no export wrote; choose another directory"
+        )
+    marker.write_bytes(b"")
 
 
 def _export(session: Session, out_dir: Path) -> Export:
@@ -70,7 +95,7 @@ def _export(session: Session, out_dir: Path) -> Export:
     card = _card(session, sets, len(training), done)
     _write(out_dir / "README.md", card.encode(), done, 1)
     sums = "".join(f"{checksum}  {name}\n" for name, checksum in sorted(done.checksums.items()))
-    _write(out_dir / "checksums.txt", sums.encode(), done, len(done.checksums))
+    _write(out_dir / _SUMS, sums.encode(), done, len(done.checksums))
     return done
 
 

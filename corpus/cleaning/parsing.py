@@ -37,6 +37,9 @@ LIMITS = Limits()
 MARK = "data-hchem-n"  # document-order number of an element of the raw tree, removed before output
 
 
+_FLOW = ("p", "div", "table", "ul", "ol", "dl", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "blockquote")
+
+
 def check_size(data: bytes, limits: Limits = LIMITS) -> None:
     """Raise TerminalError(reason="too_large") for more bytes than allowed."""
     if len(data) > limits.max_bytes:
@@ -61,10 +64,25 @@ def parse_html(text: str, limits: Limits = LIMITS) -> Element:
     if not _has_text(root):
         rebuilt = _with_beautiful_soup(text)
         root = root if rebuilt is None else rebuilt
+    _close_drawings(root)
     _number(root, limits)
     if root.find("body") is None:
         root.append(etree.Element("body"))
     return root
+
+
+def _close_drawings(root: Element) -> None:
+    """End a drawing where page content begins inside it, as browsers do.
+
+    The parser leaves an unclosed ``svg`` open to the end of the page; removing it
+    as a drawing would take the page along. (HTML standard, "in foreign content".)
+    """
+    for drawing in root.iter("svg"):
+        if (
+            next(drawing.iter(*_FLOW), None) is not None
+            and next(drawing.iter("foreignObject", "foreignobject"), None) is None
+        ):
+            drawing.tag = "div"
 
 
 def _parse(text: str) -> Element:

@@ -45,7 +45,7 @@ _MARKUP_START = (
 )
 
 #: Raised with every change of the rules: part of fingerprints.
-RULES_VERSION = "1"
+RULES_VERSION = "2"
 
 
 def clean_page(

@@ -23,7 +23,13 @@ def chunk(
     method: Annotated[
         str, typer.Option("--method", "-m", help="fixed, sentence, recursive, semantic, qchunker or hichunk.")
     ] = "sentence",
-    size: Annotated[int | None, typer.Option("--size", help="Largest chunk in words.")] = None,
+    size: Annotated[
+        int | None,
+        typer.Option(
+            "--size",
+            help="Chunk size in words; a sentence that is longer stands alone (fixed cuts anywhere).",
+        ),
+    ] = None,
     output: Annotated[str, typer.Option("--format", help="jsonl or text.")] = "jsonl",
     language: Annotated[str | None, typer.Option(help="zh or en; default: by its characters.")] = None,
     without_completion: Annotated[

@@ -59,7 +59,7 @@ def funnel(catalogue: Catalogue) -> list[dict[str, Any]]:
     with catalogue.reading() as db:
         pages = dict(_groups(db, Page.state))
         page_reasons = _groups(db, Page.reason, Page.reason != "")
-        documents = dict(_groups(db, Document.state, Document.kind != "reference"))
+        documents = dict(_groups(db, Document.state, Document.kind != "reference", Document.text != ""))
         document_reasons = _groups(db, Document.reason, Document.reason != "", Document.state != "kept")
         assertions = dict(_groups(db, Assertion.state))
         assertion_reasons = _groups(db, Assertion.reason, Assertion.state == "rejected")

@@ -284,3 +284,13 @@ def test_any_bytes(data: bytes) -> None:
             raise
         return
     _check_blocks(page)
+
+
+def test_an_unclosed_drawing_does_not_take_the_page_along() -> None:
+    body = '<p>Intro</p><svg onload=x()><path d="M0"><p>Benzene is flammable and toxic indeed.</p><p>苯易燃。</p>'
+    page = clean_page(f"<html><body><main>{body}</main></body></html>".encode())
+    assert "Benzene is flammable" in page.text
+    assert "苯易燃" in page.text
+    assert "onload" not in page.html
+    closed = clean_page(b"<html><body><p>Text of the page.</p><svg><text>drawn</text></svg></body></html>")
+    assert "drawn" not in closed.text

@@ -153,3 +153,36 @@ def test_progress_counts_up_to_the_total(ctx: StageContext) -> None:
     ctx.progress = lambda *call: seen.append(call)
     run_step(Doubling(inputs={str(i): "x" for i in range(5)}, batch_size=2), ctx)
     assert seen == [("test.double", n, 5) for n in (0, 2, 4, 5)]
+
+
+def test_a_failure_stays_open_until_a_run_gets_through(ctx: StageContext) -> None:
+    step = Doubling(inputs={"a": "x"}, errors={"a": TransientError("busy", reason="429")})
+    run_step(step, ctx)
+    run_step(step, ctx)  # a second pass of the same run
+    ctx.run_id = "r2"
+    run_step(step, ctx)
+    with ctx.catalogue.reading() as db:
+        assert [row.resolved_run for row in db.scalars(select(Failure))] == [None, None]
+
+
+def test_an_outcome_that_says_failed_resolves_nothing(ctx: StageContext) -> None:
+    class Failing(Doubling):
+        def process(self, ctx: StageContext, item: Item) -> Outcome:
+            def write(db: Session) -> None:
+                db.merge(
+                    Failure(
+                        failure_id="f",
+                        step=self.name,
+                        item_id=item.id,
+                        kind="terminal",
+                        reason="r",
+                        message="m",
+                        run_id=ctx.run_id,
+                    )
+                )
+
+            return Outcome(state="failed", reason="r", detail="terminal: m", write=write)
+
+    run_step(Failing(inputs={"a": "x"}), ctx)
+    with ctx.catalogue.reading() as db:
+        assert db.scalars(select(Failure)).one().resolved_run is None

@@ -115,3 +115,17 @@ def test_unwritable_directory_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SettingsError, match="cannot be written"):
         export(Catalogue.open(f"sqlite:///{tmp_path}/c.db"), tmp_path / "file" / "out")
+
+
+def test_files_that_no_export_wrote_are_left_alone(tmp_path: Path) -> None:
+    catalogue = filled(tmp_path)
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "corpus.jsonl").write_text("precious")
+    with pytest.raises(SettingsError, match=r"corpus\.jsonl"):
+        export(catalogue, folder)
+    assert (folder / "corpus.jsonl").read_text() == "precious"
+    again = tmp_path / "again"
+    export(catalogue, again)
+    (again / "checksums.txt").write_bytes(b"")  # as a kill half-way leaves it
+    assert export(catalogue, again).checksums == export(catalogue, tmp_path / "fresh").checksums
