@@ -135,6 +135,7 @@ def _start(flow_name: str, parameters: RefreshParameters, *, dry_run: bool, dire
         from flows.planning import show_plan
 
         with open_runtime(archive=parameters.archive) as runtime:
+            _check_selection(runtime, parameters)
             show_plan(runtime, parameters)
         return
     try:
@@ -155,6 +156,7 @@ def _run_direct(flow_name: str, parameters: RefreshParameters) -> None:
     from flows import report
 
     with open_runtime(run_id=execution.new_run_id(), archive=parameters.archive) as runtime:
+        _check_selection(runtime, parameters)
         with (
             ProgressDisplay() as display,
             execution.session(runtime, flow_name, parameters, progress=display) as current,
@@ -169,6 +171,7 @@ def _run_direct(flow_name: str, parameters: RefreshParameters) -> None:
 def _run_flow(flow_name: str, parameters: RefreshParameters) -> None:
     settings = load_settings()
     with open_runtime(settings=settings) as runtime:
+        _check_selection(runtime, parameters)
         _refuse_when_busy(runtime, parameters)
         server = prefect_server.ensure(runtime.data_dir, settings.prefect, tell=err.print)
     from flows import pipeline
@@ -185,6 +188,19 @@ def _run_flow(flow_name: str, parameters: RefreshParameters) -> None:
         path = runtime.data_dir / "reports" / "report.html"
     out.print(f"Prefect: {server.ui_url}  ({seen} of {submitted} task runs recorded)", soft_wrap=True)
     out.print(f"report: {path}", soft_wrap=True)
+
+
+def _check_selection(runtime: Runtime, parameters: RefreshParameters) -> None:
+    """Refuse unknown sources and names before anything is recorded."""
+    if parameters.from_stage != "acquire" or parameters.archive:
+        return
+    from crawlers.sources import enabled_sources
+    from crawlers.stage import named_chemicals
+
+    settings = runtime.settings.crawl
+    for source in enabled_sources(settings, parameters.sources):
+        if parameters.chemicals and source.chemicals == "sample":  # others load their names in the run
+            named_chemicals(runtime.catalogue, source, settings, only=parameters.chemicals)
 
 
 def _refuse_when_busy(runtime: Runtime, parameters: StageParameters) -> None:
