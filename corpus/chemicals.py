@@ -495,7 +495,16 @@ def _user_rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
         return
     first = text.split("\n", 1)[0]
     delimiter = max(",\t;", key=first.count)
-    reader = csv.reader(text.splitlines(keepends=True), delimiter=delimiter)
+    reader = csv.reader(text.splitlines(keepends=True), delimiter=delimiter, strict=True)
+    try:
+        yield from _csv_rows(path, first, reader)
+    except csv.Error as error:  # an open quotation mark would take the following rows into one name
+        raise SettingsError(
+            f"chemical list {path}, line {reader.line_num}: {error} (a quotation mark?)"
+        ) from error
+
+
+def _csv_rows(path: Path, first: str, reader: Any) -> Iterator[tuple[int, dict[str, Any]]]:
     header = next(reader, None)
     fields = [_column(cell) for cell in header or []]
     if not {"name", "cas", "name_zh"} & set(fields):

@@ -176,3 +176,10 @@ def test_adding_one(catalogue: Catalogue) -> None:
     assert add_chemical(catalogue, "Methanol", cas="67-56-1")[1].unchanged == 1
     with pytest.raises(SettingsError, match="check digit"):
         add_chemical(catalogue, "x", cas="67-56-2")
+
+
+def test_an_open_quotation_mark_does_not_swallow_the_rows_behind_it(tmp_path: Path) -> None:
+    path = tmp_path / "list.csv"
+    path.write_text('name,cas\n"unclosed,71-43-2\n甲苯,108-88-3\n', encoding="utf-8")
+    with pytest.raises(SettingsError, match="quotation mark"):
+        read_user_list(path)
