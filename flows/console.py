@@ -35,6 +35,7 @@ class ProgressDisplay:
         self._tasks: dict[str, TaskID] = {}
         self._began: dict[str, float] = {}
         self._last: dict[str, float] = {}
+        self._finished: set[tuple[str, int]] = set()
         self._lock = threading.Lock()
 
     def __enter__(self) -> ProgressDisplay:
@@ -56,11 +57,15 @@ class ProgressDisplay:
                     self._tasks[step] = self._progress.add_task(step, total=total)
                 self._progress.update(self._tasks[step], completed=done, total=total)
                 return
+            if (step, total) in self._finished:
+                return
             moment = time.monotonic()
             self._began.setdefault(step, moment)
             if total == 0:
                 sys.stderr.write(f"{step:<24} nothing to do\n")
+                self._finished.add((step, total))
             elif done >= total:
+                self._finished.add((step, total))
                 sys.stderr.write(f"{step:<24} {done}/{total}  {moment - self._began[step]:.1f} s\n")
             elif moment - self._last.get(step, moment - _LINE_EVERY_S) >= _LINE_EVERY_S:
                 sys.stderr.write(f"{step:<24} {done}/{total}\n")

@@ -47,6 +47,28 @@ class StepReport:
         return {**self.batches.as_dict(), "pending": self.pending, "wall_seconds": round(self.seconds, 2)}
 
 
+def _silent(_step: str, _done: int, _total: int) -> None:
+    return
+
+
+class _Growing:
+    """Lets a step that reports finer than its items (a crawl: pages, not sources) have the say."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._largest: dict[str, int] = {}
+
+    def __call__(self, step: str, done: int, total: int) -> None:
+        if total >= self._largest.get(step, 0):
+            self._largest[step] = total
+            self._progress(step, done, total)
+
+    def finish(self, step: str) -> None:
+        """Show a step as done, whatever it counted."""
+        total = self._largest.get(step, 0)
+        self._progress(step, total, total)
+
+
 @dataclass
 class Session:
     """One run. ``tasks`` counts the batches handed to the executor (Prefect shows each)."""
@@ -57,12 +79,8 @@ class Session:
     parameters: StageParameters
     stop: threading.Event
     stages: dict[str, dict[str, Any]] = field(default_factory=dict)
-    progress: Progress = lambda step, done, total: None
+    progress: _Growing = field(default_factory=lambda: _Growing(_silent))
     tasks: int = 0
-
-
-def _silent(_step: str, _done: int, _total: int) -> None:
-    return
 
 
 @contextmanager
@@ -77,7 +95,7 @@ def session(
     with _lease(runtime, parameters.wait):
         _close_abandoned(runtime)
         stop = threading.Event()
-        progress = _growing(progress)
+        growing = _Growing(progress)
         context = StageContext(
             catalogue=runtime.catalogue,
             run_id=runtime.run_id or new_run_id(),
@@ -86,10 +104,10 @@ def session(
             limit=parameters.limit,
             sources=tuple(parameters.sources),
             chemicals=tuple(parameters.chemicals),
-            progress=progress,
+            progress=growing,
             cancelled=stop.is_set,
         )
-        current = Session(runtime, context, flow, parameters, stop, progress=progress)
+        current = Session(runtime, context, flow, parameters, stop, progress=growing)
         _begin(current)
         try:
             yield current
@@ -99,18 +117,6 @@ def session(
             _finish(current, state, f"{type(error).__name__}: {error}")
             raise
         _finish(current, "completed", "")
-
-
-def _growing(progress: Progress) -> Progress:
-    """Let a step that reports finer than its items (a crawl: pages, not sources) have the say."""
-    largest: dict[str, int] = {}
-
-    def report(step: str, done: int, total: int) -> None:
-        if total >= largest.get(step, 0):
-            largest[step] = total
-            progress(step, done, total)
-
-    return report
 
 
 def new_run_id() -> str:
@@ -207,6 +213,7 @@ def _run_step(current: Session, step: Step, execute: BatchExecutor) -> StepRepor
         repeated = _execute(current, step, again, execute)
         total.states["failed"] -= len(again)
         total.add(repeated)
+    current.progress.finish(step.name)
     return StepReport(step.name, len(items), total, time.monotonic() - began)
 
 

@@ -42,6 +42,11 @@ def _to_run_page(_logger: Any, method: str, event: MutableMapping[str, Any]) -> 
     return event
 
 
+def _not_prefect(record: logging.LogRecord) -> bool:
+    """Prefect's lines belong on the page of the run; the terminal has its own display."""
+    return not record.name.startswith("prefect")
+
+
 def set_up(verbosity: int = 0, *, as_json: bool = False) -> None:
     """Send logs to stderr: warnings by default, ``-v`` steps, ``-vv`` everything."""
     level = _LEVELS[min(verbosity, len(_LEVELS) - 1)]
@@ -67,5 +72,8 @@ def set_up(verbosity: int = 0, *, as_json: bool = False) -> None:
     logging.basicConfig(
         level=max(level, logging.WARNING), stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s"
     )
+    for handler in logging.getLogger().handlers:
+        handler.setLevel(max(level, logging.WARNING))
+        handler.addFilter(_not_prefect)
     for noisy in ("httpx", "neo4j", "pdfminer", "matplotlib", "jieba", "alembic", "pymilvus", "milvus_lite"):
         logging.getLogger(noisy).setLevel(logging.ERROR)

@@ -81,10 +81,11 @@ def cost_line(runtime: Runtime, plans: list[StepPlan]) -> str:
         f"{row.tokens_out} out, {'no price set' if row.cost is None else f'at most {row.cost:.2f}'}"
         for row in rows
     ]
-    total = sum(row.cost or 0.0 for row in rows)
+    unpriced = any(row.cost is None for row in rows)
+    total = "unknown, set models.price" if unpriced else f"at most {sum(row.cost or 0.0 for row in rows):.2f}"
     counter = runtime.models.token_counter_name
     lines.append(
-        f"model calls: about {sum(row.calls for row in rows)}, cost: at most {total:.2f} "
+        f"model calls: about {sum(row.calls for row in rows)}, cost: {total} "
         f"(counter {counter}; answers already in the store are not subtracted)"
     )
     return "\n".join(lines)

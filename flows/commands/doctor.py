@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import typer
 
-from corpus.errors import PlatformError
+from corpus.errors import PlatformError, TransientError
 from flows import prefect_server
 from flows.console import out
 from flows.runtime import Runtime, open_runtime
@@ -64,6 +64,8 @@ def _findings(runtime: Runtime) -> Iterator[Finding]:
 def _try(name: str, check: Callable[[Runtime], str], advice: str, runtime: Runtime) -> Finding:
     try:
         return Finding(name, True, check(runtime))
+    except TransientError as error:
+        return Finding(name, True, f"busy: {error}")
     except (PlatformError, ModelError, OSError, ImportError) as error:
         return Finding(name, False, f"{error}", advice)
 
