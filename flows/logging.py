@@ -18,6 +18,19 @@ _standard.addHandler(logging.NullHandler())
 _LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
 
 
+class _Stderr:
+    """The present ``sys.stderr`` at each write: it may be replaced or closed after the set-up."""
+
+    def write(self, text: str) -> int:
+        return sys.stderr.write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
+
+
+_stderr: Any = _Stderr()
+
+
 def without_secrets(text: str) -> str:
     """The text with keys, passwords in URLs and bearer tokens replaced."""
     return _SECRET_TEXT.sub("…", text)
@@ -66,11 +79,11 @@ def set_up(verbosity: int = 0, *, as_json: bool = False) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(file=_stderr),
         cache_logger_on_first_use=False,
     )
     logging.basicConfig(
-        level=max(level, logging.WARNING), stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s"
+        level=max(level, logging.WARNING), stream=_stderr, format="%(levelname)s %(name)s: %(message)s"
     )
     for handler in logging.getLogger().handlers:
         handler.setLevel(max(level, logging.WARNING))
