@@ -71,7 +71,7 @@ class _Growing:
 
 @dataclass
 class Session:
-    """One run. ``tasks`` counts the batches handed to the executor (Prefect shows each)."""
+    """One run: what it was asked for, what its steps receive, how its stages went."""
 
     runtime: Runtime
     context: StageContext
@@ -80,7 +80,6 @@ class Session:
     stop: threading.Event
     stages: dict[str, dict[str, Any]] = field(default_factory=dict)
     progress: _Growing = field(default_factory=lambda: _Growing(_silent))
-    tasks: int = 0
 
 
 @contextmanager
@@ -243,7 +242,6 @@ def _execute(current: Session, step: Step, items: list[Item], execute: BatchExec
         current.progress(step.name, 0, 0)
         return total
     work = list(batches(step, items))
-    current.tasks += len(work)
     done = 0
     current.progress(step.name, 0, len(items))
     for report in execute(current, step, work):

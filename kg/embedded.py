@@ -151,7 +151,7 @@ class EmbeddedGraph:
             if not database_exists(self.root):
                 epoch_file(self.root).unlink(missing_ok=True)
             self._launch_with_retries(package)
-        except BaseException:
+        except BaseException:  # an interrupt too must not leave a server behind
             self.stop()
             raise
 

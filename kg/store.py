@@ -130,7 +130,7 @@ class GraphStore:
             )
         try:
             store.verify_connection()
-        except BaseException:
+        except BaseException:  # an interrupt too must end the connection and its server
             store.close()
             raise
         return store

@@ -86,7 +86,6 @@ def render(runtime: Runtime, run_id: str, stages: dict[str, Any]) -> str:
         bars=_inline(figures.recall_bars(tables["main"], _MAIN_METRIC)) if "main" in tables else None,
         curve=_inline(figures.budget_curve(tables["budget"], _MAIN_METRIC)) if "budget" in tables else None,
         calls=data.model_calls(catalogue),
-        settings=canonical_json(runtime.settings.model_dump(mode="json")),
         flat_settings=sorted(_flat(runtime.settings.model_dump(mode="json"))),
         versions={name: version(name) for name in _PACKAGES},
     )
