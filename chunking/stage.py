@@ -16,8 +16,9 @@ from chunking.partition import SegmentResult, node_id
 from chunking.qchunker import SKILLS
 from chunking.segment import Segmenter
 from chunking.settings import ChunkSettings
+from corpus.asking import translated
 from corpus.catalogue.tables import Chunk, Document, Partition
-from corpus.errors import PlatformError, TerminalError, TransientError
+from corpus.errors import TerminalError
 from corpus.ids import canonical_json, digest, fingerprint
 from corpus.stages import BaseStep, Item, Outcome, Stage, StageContext
 from models.errors import ModelError
@@ -90,7 +91,7 @@ class ChunkStep(BaseStep):
         try:
             result, scores = self._cut(text, language)
         except ModelError as error:
-            raise _mapped(error) from error
+            raise translated(error) from error
         partition = Partition(
             partition_id=digest("partition", version, self.method, canonical_json(self._basis())),
             document_id=item.id,
@@ -173,8 +174,3 @@ def _chunks(partition: Partition, result: SegmentResult) -> list[Chunk]:
         )
         for index, node in enumerate(result.nodes)
     ]
-
-
-def _mapped(error: ModelError) -> PlatformError:
-    kind = TransientError if error.transient else TerminalError
-    return kind(str(error), reason=error.reason)

@@ -16,6 +16,8 @@ class PlatformError(Exception):
     """
 
     transient = False
+    halts = False
+    """Whether the step must stop: what failed (budget, key, endpoint) fails alike for every other item."""
 
     def __init__(self, message: str, *, reason: str = "error", item_id: str = "", step: str = "") -> None:
         super().__init__(message)
@@ -28,6 +30,10 @@ class TransientError(PlatformError):
     """Timeouts, 429, locks, deadlocks: the same call may succeed later."""
 
     transient = True
+
+
+class DeferredError(TransientError):
+    """The item waits for answers of a batch job; nothing failed, and it is not recorded."""
 
 
 class TerminalError(PlatformError):

@@ -11,9 +11,11 @@ Nothing here knows Prefect: flows call ``pending`` and ``run_batch``.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -23,7 +25,7 @@ from sqlalchemy.orm import Session
 
 from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import Failure, LedgerRow, now
-from corpus.errors import PlatformError
+from corpus.errors import DeferredError, PlatformError
 from corpus.ids import digest
 
 log = structlog.get_logger("hchem.stages")
@@ -53,6 +55,24 @@ class Outcome:
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
+class Halt:
+    """Set by the first error that makes going on useless (``PlatformError.halts``); batches then do no more."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._error: PlatformError | None = None
+
+    def set(self, error: PlatformError) -> None:
+        """Keep the first error."""
+        with self._lock:
+            self._error = self._error or error
+
+    @property
+    def error(self) -> PlatformError | None:
+        """What stopped the step, if anything did."""
+        return self._error
+
+
 @dataclass
 class StageContext:
     """What every step receives. ``run_id`` is a fact about the run, never part of a result."""
@@ -66,14 +86,24 @@ class StageContext:
     chemicals: tuple[str, ...] = ()
     progress: Callable[[str, int, int], None] = lambda step, done, total: None
     cancelled: Callable[[], bool] = lambda: False
+    halt: Halt = field(default_factory=Halt)
 
 
 class Step(Protocol):
-    """A step of a stage. ``batch_size`` None marks a barrier (its items run one after another)."""
+    """A step of a stage. ``batch_size`` None marks a barrier (its items run one after another).
+
+    ``concurrency``: items of a batch that are processed at once; above 1 where
+    ``process`` mostly waits (for a model). ``process`` must then be thread-safe.
+    """
 
     name: str  # "<stage>.<step>", at most 64 characters
     version: str
     batch_size: int | None
+
+    @property
+    def concurrency(self) -> int:
+        """Items of a batch at once."""
+        ...
 
     def plan(self, ctx: StageContext) -> list[Item]:
         """All present items with fingerprints, ordered by id. Reads only."""
@@ -99,6 +129,11 @@ class BaseStep:
     name: str = ""
     version: str = "1"
     batch_size: int | None = 50
+
+    @property
+    def concurrency(self) -> int:
+        """One item after another by default."""
+        return 1
 
     def prepare(self, ctx: StageContext, items: Sequence[Item]) -> None:
         """Nothing is shared by default."""
@@ -176,26 +211,48 @@ def needs_work(row: LedgerRow | None, item: Item, ctx: StageContext) -> bool:
 
 
 def run_batch(step: Step, ctx: StageContext, items: Sequence[Item]) -> BatchReport:
-    """Process items one by one; a failing item is recorded and the rest goes on.
+    """Process a batch's items; a failing item is recorded and the rest goes on.
 
     Errors that are not PlatformErrors are recorded as terminal with their type,
-    since one bad page must not stop a batch.
+    since one bad page must not stop a batch. After an error that halts the step
+    the remaining items are left as they were, to be done by the next run.
     """
     report = BatchReport()
     began = time.monotonic()
-    try:
-        step.prepare(ctx, items)
-    except PlatformError as error:
-        for item in items:
-            _record_failure(step, ctx, item, error, report)
-        report.seconds = time.monotonic() - began
-        return report
-    for item in items:
-        if ctx.cancelled():
-            break
-        _run_item(step, ctx, item, report)
+    if ctx.halt.error is None:
+        try:
+            step.prepare(ctx, items)
+        except PlatformError as error:
+            if error.halts:
+                ctx.halt.set(error)
+                items = items[:1]
+            for item in items:
+                _record_failure(step, ctx, item, error, report)
+        else:
+            _run_items(step, ctx, items, report)
     report.seconds = time.monotonic() - began
     return report
+
+
+def _run_items(step: Step, ctx: StageContext, items: Sequence[Item], report: BatchReport) -> None:
+    lock = threading.Lock()
+
+    def run(item: Item) -> None:
+        if ctx.cancelled() or ctx.halt.error is not None:
+            return
+        own = BatchReport()
+        _run_item(step, ctx, item, own)
+        with lock:
+            report.add(own)
+
+    width = min(step.concurrency, len(items))
+    if width <= 1:
+        for item in items:
+            run(item)
+        return
+    with ThreadPoolExecutor(max_workers=width) as pool:
+        for _ in pool.map(run, items):
+            pass
 
 
 def _run_item(step: Step, ctx: StageContext, item: Item, report: BatchReport) -> None:
@@ -205,7 +262,12 @@ def _run_item(step: Step, ctx: StageContext, item: Item, report: BatchReport) ->
             if outcome.write is not None:
                 outcome.write(session)
             _record(session, step, ctx, item, outcome)
+    except DeferredError:
+        report.states["waiting"] += 1
+        return
     except PlatformError as error:
+        if error.halts:
+            ctx.halt.set(error)
         _record_failure(step, ctx, item, error, report)
         return
     except Exception as error:  # a bug on one item is recorded, the batch goes on

@@ -20,7 +20,7 @@ import structlog
 
 from corpus.catalogue import leases
 from corpus.catalogue.tables import Run, now
-from corpus.errors import CatalogueBusyError, PlatformError, TerminalError
+from corpus.errors import CatalogueBusyError, PlatformError, TerminalError, TransientError
 from corpus.stages import BatchReport, Item, StageContext, Step, batches, pending, run_batch
 from flows.parameters import StageName, StageParameters
 from flows.runtime import Runtime
@@ -173,7 +173,8 @@ def run_stage(current: Session, name: StageName, execute: BatchExecutor) -> dict
     """Run the steps of a stage in order; returns {step: counts}.
 
     Raises TerminalError when more than ``flows.max_failed_share`` of a step's
-    items failed.
+    items failed, TransientError when a step halted (budget spent, endpoint down,
+    key refused): what is done stays, the next run goes on with the rest.
     """
     began = time.monotonic()
     reports: dict[str, Any] = {}
@@ -182,6 +183,7 @@ def run_stage(current: Session, name: StageName, execute: BatchExecutor) -> dict
         report = _run_step(current, step, execute)
         reports[step.name] = report.as_dict()
         _save(current, name, reports, began)
+        _stop_if_halted(current, report)
         _gate(current, report)
     return reports
 
@@ -202,7 +204,7 @@ def _run_step(current: Session, step: Step, execute: BatchExecutor) -> StepRepor
     items = pending(step, current.context)
     total = _execute(current, step, items, execute)
     for number in range(1, settings.passes):
-        if current.stop.is_set() or not total.states["failed"]:
+        if current.stop.is_set() or current.context.halt.error or not total.states["failed"]:
             break
         again = _transient(current, step, {item.id for item in items})
         if not again:
@@ -251,6 +253,19 @@ def _execute(current: Session, step: Step, items: list[Item], execute: BatchExec
     if current.stop.is_set():
         raise PlatformError("the run was cancelled", reason="cancelled")
     return total
+
+
+def _stop_if_halted(current: Session, report: StepReport) -> None:
+    error = current.context.halt.error
+    if error is None:
+        return
+    left = report.pending - sum(report.batches.states.values()) + report.batches.states["failed"]
+    raise TransientError(
+        f"{report.step} stopped: {error} ({report.pending - left} of {report.pending} items are done and kept; "
+        f"the same command goes on with the other {left})",
+        reason=error.reason,
+        step=report.step,
+    )
 
 
 def _gate(current: Session, report: StepReport) -> None:

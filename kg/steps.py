@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
+from corpus.asking import translated
 from corpus.catalogue.tables import Assertion, Document, LedgerRow
 from corpus.documents import RefinedDocument, kept_documents
-from corpus.errors import TerminalError, TransientError
+from corpus.errors import TerminalError
 from corpus.ids import canonical_json, digest, fingerprint
 from corpus.stages import BaseStep, Item, Outcome, StageContext, Step
 from kg.extraction.evidence import judge
@@ -120,8 +121,7 @@ class ExtractStep(BaseStep):
                 dropped.append(DropReason.MODEL_REJECTED.value)
                 continue
             except ModelError as error:
-                family = TransientError if error.transient else TerminalError
-                raise family(str(error), reason=error.reason, item_id=document.document_id) from error
+                raise translated(error, document.document_id) from error
             source = answer.source
             made, reasons = drafts_of(given, answer.value, trusted=answer.source == "offline")
             drafts += made

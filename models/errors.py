@@ -7,6 +7,8 @@ class ModelError(Exception):
     """Base of the model layer's errors. ``reason`` is a short stable word that is counted."""
 
     transient = False
+    halts = False
+    """Whether the next calls must fail alike, so that going on with other items is useless."""
 
     def __init__(self, message: str, *, reason: str = "model") -> None:
         super().__init__(message)
@@ -19,14 +21,44 @@ class ModelUnavailable(ModelError):
     transient = True
 
 
+class EndpointDown(ModelUnavailable):
+    """Several calls in a row failed for good: the endpoint is left alone for a while."""
+
+    halts = True
+
+
+SETTING_REASONS = frozenset(
+    {"authentication", "quota", "not_found", "settings", "tokenizer", "dimension", "no_echo"}
+)
+"""Refusals that a person ends with a setting, a key or money; they say nothing of the item asked about."""
+
+
 class ModelRefused(ModelError):
-    """The endpoint says no for good: authentication, unknown model, bad request."""
+    """The endpoint says no: authentication, unknown model, bad request.
+
+    Where the set-up is at fault (``SETTING_REASONS``) the run halts and the items
+    stay to be done; otherwise the refusal belongs to the item.
+    """
+
+    def __init__(self, message: str, *, reason: str = "model") -> None:
+        super().__init__(message, reason=reason)
+        self.transient = self.halts = reason in SETTING_REASONS
 
 
 class BudgetExhausted(ModelError):
     """The next call could cost more than is left; nothing was sent. Resumable."""
 
     transient = True
+    halts = True
+
+
+class AnswerDeferred(ModelError):
+    """The question waits for a batch job (``transport = "batch"``): ask again when it is collected."""
+
+    transient = True
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, reason="deferred")
 
 
 class AnswerRejected(ModelError):

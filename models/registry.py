@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal, TypeVar, cast
 
 from pydantic import BaseModel
 
-from models.client.budget import BudgetKeeper, BudgetLayer
+from models.client.breaker import BreakerLayer
+from models.client.budget import BudgetLayer, Budgets
 from models.client.cache import AnswerCache
 from models.client.call import Call, Layer, Reply, Transient
-from models.client.http import Clients, HttpLayer
+from models.client.http import Clients, HttpLayer, schema_request
 from models.client.limits import LimitLayer
 from models.client.parse import Unreadable, parse
 from models.client.retry import RetryLayer
-from models.errors import AnswerRejected, ModelRefused, OfflineUnavailable
+from models.errors import AnswerDeferred, AnswerRejected, ModelError, ModelRefused, OfflineUnavailable
+from models.languages import is_chinese
+from models.prompts import fence, neutral
 from models.protocols import AnswerStore, Embedder, Perplexity, StoredAnswer, VectorStore
 from models.settings import ModelSettings, ResolvedModel, is_loopback
 from models.skills import Answer, Message, Skill, Verdict
@@ -27,6 +32,8 @@ from models.usage import Usage
 logger = logging.getLogger(__name__)
 
 In = TypeVar("In")
+_Ask = TypeVar("_Ask")
+_Found = TypeVar("_Found")
 Out = TypeVar("Out", bound=BaseModel)
 Purpose = Literal["cohesion", "index"]
 
@@ -53,8 +60,8 @@ class Models:
         self._lock = threading.Lock()
         self._embedders: dict[str, Embedder] = {}
         self._perplexity: Perplexity | None = None
-        self.budget = BudgetKeeper(self.settings.budget)
-        self._limits: dict[str, LimitLayer] = {}
+        self.budget = Budgets(self.settings.budget, self.settings.skill_budgets())
+        self._endpoints: dict[str, Layer] = {}
         for address in sorted({resolved.base_url for resolved in self.settings.configured().values()}):
             if address.startswith("http://") and not is_loopback(address):
                 logger.warning("%s is not encrypted: prompts and keys can be read on the way", address)
@@ -87,7 +94,14 @@ class Models:
     def identity(self, skill: Skill[Any, Any]) -> str:
         """Who answers, for fingerprints: model, parameters and skill version, or ``offline/<version>``."""
         resolved = self.settings.resolve(skill.name)
-        return f"{'offline' if resolved is None else resolved.identity()}/{skill.version}"
+        if resolved is None:
+            return f"offline/{skill.version}"
+        prompts = f"+{skill.prompts.digest}" if skill.prompts is not None else ""
+        return f"{resolved.identity()}/{skill.version}{prompts}"
+
+    def concurrency(self, *skill_names: str) -> int:
+        """Items of a step that may be worked on at once: calls wait, rules compute."""
+        return 1 if all(map(self.is_offline, skill_names)) else self.settings.limits.concurrency
 
     def run(self, skill: Skill[In, Out], given: In, *, draw: int = 0) -> Answer[Out]:
         """A checked answer.
@@ -100,6 +114,59 @@ class Models:
         if resolved is None:
             return self._offline(skill, given, draw)
         return self._ask(skill, given, draw, resolved)
+
+    def run_many(
+        self, skill: Skill[In, Out], inputs: Sequence[In], *, draws: Sequence[int] = (0,)
+    ) -> list[Answer[Out] | AnswerRejected]:
+        """Answers to many inputs, each for every draw, in the order inputs × draws.
+
+        Calls run at once up to ``limits.concurrency``. Where they share a long
+        beginning (``skill.shares_prefix``, several draws) the first one is sent
+        alone, so that the server's prefix cache is warm for the rest and a document
+        is paid for once. An answer that was rejected stands as its error in its
+        place. Any other error is raised when the calls in flight have ended; what
+        was answered by then is stored and not asked again.
+        """
+        asks = [(given, draw) for given in inputs for draw in draws]
+
+        def one(ask: tuple[In, int]) -> Answer[Out] | AnswerRejected | ModelError:
+            try:
+                return self.run(skill, ask[0], draw=ask[1])
+            except ModelError as error:
+                return error
+
+        width = min(len(asks), self.concurrency(skill.name))
+        found: list[Answer[Out] | AnswerRejected | ModelError] = []
+        if width <= 1:
+            for ask in asks:
+                found.append(one(ask))
+                if _ends(found[-1]):
+                    break
+        else:
+            alone = 1 if skill.shares_prefix or len(draws) > 1 else 0
+            found += [one(ask) for ask in asks[:alone]]
+            if not (found and _ends(found[-1])):
+                with ThreadPoolExecutor(max_workers=width) as pool:
+                    found += self._fan_out(pool, one, asks[alone:])
+        for answer in found:
+            if isinstance(answer, ModelError) and not isinstance(answer, AnswerRejected):
+                raise answer
+        return cast("list[Answer[Out] | AnswerRejected]", found)
+
+    def _fan_out(
+        self, pool: ThreadPoolExecutor, one: Callable[[_Ask], _Found], asks: Sequence[_Ask]
+    ) -> list[_Found]:
+        stop = threading.Event()
+
+        def unless_stopped(ask: _Ask) -> _Found | None:
+            if stop.is_set():
+                return None
+            answer = one(ask)
+            if _ends(answer):
+                stop.set()
+            return answer
+
+        return [answer for answer in pool.map(unless_stopped, asks) if answer is not None]
 
     def has_answer(self, skill: Skill[In, Any], given: In, draw: int = 0) -> bool:
         """Whether the store can answer without a call (for estimates)."""
@@ -135,6 +202,8 @@ class Models:
                 return known
             reply = self._call(call)
             value, verdict = _judge(skill, given, reply)
+            if not reply.from_store and not reply.refusal and reply.finish_reason != "length":
+                self._http.seen(call.model, value is not None)
             if value is not None and verdict.kind == "accept":
                 return self._accept(call, reply, value)
             self._cache.mark(reply.key, "refused", "; ".join(verdict.reasons))
@@ -145,8 +214,13 @@ class Models:
     def _ask_again(
         self, skill: Skill[In, Out], given: In, call: Call, first: Reply, verdict: Verdict
     ) -> Answer[Out]:
-        second = _repeat(call, first.raw, verdict)
-        reply = self._call(second)
+        second = _repeat(call, first.raw, first.finish_reason, verdict)
+        try:
+            reply = self._call(second)
+        except ModelRefused as error:
+            if first.finish_reason == "length" and not error.halts:  # the endpoint allows no longer answers
+                raise self._rejected(skill, verdict) from error
+            raise
         value, verdict = _judge(skill, given, reply)
         if value is not None and verdict.kind == "accept":
             return self._accept(second, reply, value)
@@ -192,24 +266,23 @@ class Models:
         return AnswerRejected(f"{skill.name}: {'; '.join(verdict.reasons)}", reason=reason)
 
     def _limited(self, call: Call) -> Reply:
-        """Rate limit and retry of the call's endpoint: what one endpoint refuses does not slow another."""
-        return self._endpoint(call.model.base_url)(call)
-
-    def _endpoint(self, base_url: str) -> LimitLayer:
+        """Limits, breaker and retry of the call's endpoint: what one endpoint refuses does not slow another."""
+        url = call.model.base_url
         with self._lock:
-            if base_url not in self._limits:
-                self._limits[base_url] = self._layers(base_url)
-            return self._limits[base_url]
+            layer = self._endpoints.get(url) or self._endpoints.setdefault(url, self._layers())
+        return layer(call)
 
-    def _layers(self, base_url: str) -> LimitLayer:
+    def _layers(self) -> Layer:
+        limits = self.settings.limits
+
         def before_again(call: Call, failure: Transient) -> None:
             if failure.billed:
                 self.budget.charge(call)
-            self._limits[base_url].request()
+            limited.request()
 
-        limits = self.settings.limits
         retry: Layer = RetryLayer(self._http, limits, before_again=before_again)
-        return LimitLayer(retry, limits)
+        limited = LimitLayer(retry, limits)
+        return BreakerLayer(limited, limits)
 
     def usage(self) -> dict[str, Any]:
         """Counters of this process: ``calls``, ``cached``, ``tokens_in``, ``tokens_out``, ``cost``, ``skills``."""
@@ -283,12 +356,17 @@ def _call_of(skill: Skill[In, Any], given: In, draw: int, resolved: ResolvedMode
     return Call(skill.name, skill.version, tuple(skill.messages(given)), resolved, skill.output, draw)
 
 
+def _ends(answer: object) -> bool:
+    """Whether an error makes it useless to ask the rest: all but a rejected or a deferred answer."""
+    return isinstance(answer, ModelError) and not isinstance(answer, AnswerRejected | AnswerDeferred)
+
+
 def _repeat_of(skill: Skill[In, Any], given: In, call: Call, first: StoredAnswer) -> Call | None:
     """The repeat that followed a refused answer; None where it was refused for good."""
     if first.reason.startswith("refusal: "):
         return None
     _, verdict = _judge(skill, given, Reply(first.raw, first.finish_reason))
-    return _repeat(call, first.raw, verdict) if verdict.kind == "ask_again" else None
+    return _repeat(call, first.raw, first.finish_reason, verdict) if verdict.kind == "ask_again" else None
 
 
 def _judge(skill: Skill[In, Out], given: In, reply: Reply) -> tuple[Out | None, Verdict]:
@@ -302,15 +380,17 @@ def _judge(skill: Skill[In, Out], given: In, reply: Reply) -> tuple[Out | None, 
     return value, skill.check(given, value)
 
 
-def _repeat(call: Call, raw: str, verdict: Verdict) -> Call:
-    """The same question with the answer and what is wrong with it."""
-    chinese = (
-        sum("\u4e00" <= c <= "\u9fff" for c in call.messages[0].content) > len(call.messages[0].content) / 10
-    )
+def _repeat(call: Call, raw: str, finish_reason: str, verdict: Verdict) -> Call:
+    """The same question with the answer and what is wrong with it; after a cut answer, with room for a longer one."""
+    if finish_reason == "length":
+        return replace(call, model=replace(call.model, max_output_tokens=2 * call.model.max_output_tokens))
     opening = (
         "上面的回答未通过检查，请改正后重新完整回答。问题："
-        if chinese
-        else ("That answer failed the check. Correct it and answer again in full. Problems:")
+        if is_chinese(call.messages[0].content)
+        else "That answer failed the check. Correct it and answer again in full. Problems:"
     )
-    reasons = "\n".join(f"- {reason}" for reason in verdict.reasons)
-    return call.again(Message("assistant", raw or "{}"), Message("user", f"{opening}\n{reasons}"))
+    reasons = "\n".join(f"- {reason}" for reason in verdict.reasons)  # may quote the page
+    lines = [opening, fence(reasons, "problems")]
+    if verdict.reasons and verdict.reasons[0].partition(":")[0] in _READING_REASONS:
+        lines.append(schema_request(call.output, list(call.messages)).content)
+    return call.again(Message("assistant", neutral(raw) or "{}"), Message("user", "\n".join(lines)))

@@ -18,29 +18,6 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, m
 
 OPENAI_URL = "https://api.openai.com/v1"
 
-SKILL_NAMES = (
-    "score_document",
-    "refine_window",
-    "extract_assertions",
-    "propose_identity",
-    "reword_question",
-    "question_outline",
-    "segment_text",
-    "review_chunk",
-    "complete_chunk",
-    "slm_generate",
-    "slm_discriminate",
-    "slm_refine",
-    "assign_levels",
-    "summarise_section",
-    "write_question",
-    "extract_evidence",
-    "list_facts",
-    "judge_facts",
-    "answer_question",
-)
-"""Every skill of the platform (architecture, idea 5)."""
-
 
 def origin(url: str) -> tuple[str, str, int | None]:
     """Scheme, host and port of an address: the scope an API key belongs to."""
@@ -98,6 +75,25 @@ class Price(_Section):
         return (fresh * self.input + tokens_cached * cached + tokens_out * self.output) / 1_000_000
 
 
+class Budget(_Section):
+    """What the skills of one run may spend. The worst case of a call is reserved before it is sent.
+
+    Embedding and perplexity endpoints are counted (``Models.usage``) and not limited by it.
+    """
+
+    max_calls: int | None = Field(default=None, ge=0, description="Calls; unset: no limit")
+    max_tokens: int | None = Field(
+        default=None, ge=0, description="Input plus output tokens; unset: no limit"
+    )
+    max_cost: float | None = Field(
+        default=None, ge=0, description="Money by the price table; unset: no limit"
+    )
+
+
+Transport = Literal["online", "batch"]
+"""How questions travel: one HTTP call each, or files of the batch API (cheaper, within a day)."""
+
+
 class SkillModel(_Section):
     """What one skill uses instead of the defaults; whatever is unset is inherited."""
 
@@ -111,12 +107,42 @@ class SkillModel(_Section):
     max_output_tokens: int | None = Field(default=None, ge=1, description="Upper limit of an answer's tokens")
     timeout_s: float | None = Field(default=None, gt=0, description="Seconds until a call is given up")
     draws: int | None = Field(default=None, ge=1, le=100, description="Independent answers per input")
+    transport: Transport | None = Field(default=None, description="This skill's transport: online or batch")
+    budget: Budget | None = Field(default=None, description="What this skill may spend in a run")
     price: Price | None = Field(default=None, description="Price table of this skill's model")
     extra: dict[str, Any] | None = Field(
         default=None, description="Further body fields for the endpoint (top_k, repetition_penalty, …)"
     )
 
     _url = field_validator("base_url")(check_url)
+
+
+SKILL_DEFAULTS: dict[str, SkillModel] = {
+    "score_document": SkillModel(),
+    "refine_window": SkillModel(),
+    "extract_assertions": SkillModel(),
+    "propose_identity": SkillModel(),
+    "reword_question": SkillModel(),
+    "question_outline": SkillModel(),
+    # multi-path sampling (QChunker, section 3.2.2); values of the papers' settings
+    "segment_text": SkillModel(temperature=0.7, top_p=0.8, draws=4),
+    "review_chunk": SkillModel(),
+    "complete_chunk": SkillModel(),
+    "slm_generate": SkillModel(),
+    "slm_discriminate": SkillModel(),
+    "slm_refine": SkillModel(),
+    "assign_levels": SkillModel(),
+    "summarise_section": SkillModel(),
+    "write_question": SkillModel(temperature=0.7, top_p=0.8),
+    # answers are compared with each other: evidence seen in 4 of 5, Fact-Cov as a mean of 5 (HiCBench)
+    "extract_evidence": SkillModel(temperature=0.7, top_p=0.8, draws=5),
+    "list_facts": SkillModel(),
+    "judge_facts": SkillModel(temperature=0.7, top_p=0.8, draws=5),
+    "answer_question": SkillModel(),
+}
+"""Every skill of the platform (architecture, idea 5) with what it sets itself; ``[models.skills]`` goes before it."""
+
+SKILL_NAMES = tuple(SKILL_DEFAULTS)
 
 
 class Limits(_Section):
@@ -128,26 +154,14 @@ class Limits(_Section):
     tokens_per_minute: int | None = Field(default=None, ge=1, description="Tokens a minute; unset: no limit")
     concurrency: int = Field(default=4, ge=1, le=256, description="Calls in flight at once")
     retries: int = Field(default=4, ge=0, le=20, description="Further attempts after a transient failure")
+    give_up_after: int = Field(
+        default=5, ge=1, description="Calls in a row that failed for good, after which the run halts"
+    )
     pause_s: float = Field(
         default=0.5, gt=0, description="Pause before the first repeat; it doubles, jittered"
     )
     max_wait_s: float = Field(
         default=60.0, gt=0, description="Longest pause before an attempt; a longer Retry-After ends the call"
-    )
-
-
-class Budget(_Section):
-    """What the skills of one run may spend. The worst case of a call is reserved before it is sent.
-
-    Embedding and perplexity endpoints are counted (``Models.usage``) and not limited by it.
-    """
-
-    max_calls: int | None = Field(default=None, ge=0, description="Calls; unset: no limit")
-    max_tokens: int | None = Field(
-        default=None, ge=0, description="Input plus output tokens; unset: no limit"
-    )
-    max_cost: float | None = Field(
-        default=None, ge=0, description="Money by the price table; unset: no limit"
     )
 
 
@@ -247,6 +261,7 @@ class ResolvedModel:
     draws: int
     price: Price | None
     extra: dict[str, Any] = field(default_factory=dict)
+    transport: Transport = "online"
 
     def parameters(self) -> dict[str, Any]:
         """What shapes an answer besides model and prompt; enters cache keys and fingerprints."""
@@ -291,7 +306,10 @@ class ModelSettings(_Section):
     )
     max_output_tokens: int = Field(default=4096, ge=1, description="Upper limit of an answer's tokens")
     timeout_s: float = Field(default=120.0, gt=0, description="Seconds until a call is given up")
-    draws: int = Field(default=1, ge=1, le=100, description="Independent answers per input")
+    transport: Transport = Field(
+        default="online",
+        description="online: a call per question; batch: files of the asynchronous batch API",
+    )
     price: Price | None = Field(default=None, description="Price table of the default model")
     extra: dict[str, Any] = Field(default_factory=dict, description="Further body fields for the endpoint")
     skills: dict[str, SkillModel] = Field(default_factory=dict, description="Overrides by skill name")
@@ -343,14 +361,16 @@ class ModelSettings(_Section):
                 f"no API key for {resolved.base_url} (skill {name}): set OPENAI_API_KEY, models.api_key or "
                 f"models.skills.{name}.api_key (any word where the server wants none)"
             )
-        if self.budget.max_cost is not None and resolved.price is None:
+        own = self.skills[name].budget if name in self.skills else None
+        limited = self.budget.max_cost is not None or (own is not None and own.max_cost is not None)
+        if limited and resolved.price is None:
             raise ValueError(
                 f"budget.max_cost needs a price for skill {name}: set models.price or models.skills.{name}.price"
             )
 
     def resolve(self, skill: str) -> ResolvedModel | None:
         """Endpoint and parameters of a skill, or None where it is offline."""
-        own = self.skills.get(skill, SkillModel())
+        own, usual = self.skills.get(skill, SkillModel()), SKILL_DEFAULTS.get(skill, SkillModel())
         model = own.model or self.model
         if model is None:
             return None
@@ -358,14 +378,19 @@ class ModelSettings(_Section):
             base_url=own.base_url or self.base_url or OPENAI_URL,
             model=model,
             api_key=self._key(own),
-            temperature=_first(own.temperature, self.temperature),
-            top_p=_first(own.top_p, self.top_p),
+            temperature=_first(own.temperature, usual.temperature, self.temperature),
+            top_p=_first(own.top_p, usual.top_p, self.top_p),
             max_output_tokens=own.max_output_tokens or self.max_output_tokens,
             timeout_s=own.timeout_s or self.timeout_s,
-            draws=own.draws or self.draws,
+            draws=own.draws or usual.draws or 1,
             price=own.price or (self.price if model == self.model else None),
             extra={**self.extra, **(own.extra or {})},
+            transport=own.transport or self.transport,
         )
+
+    def skill_budgets(self) -> dict[str, Budget]:
+        """Budgets of single skills, by name."""
+        return {name: own.budget for name, own in self.skills.items() if own.budget is not None}
 
     def configured(self) -> dict[str, ResolvedModel]:
         """The skills that have a model, by name."""
@@ -381,5 +406,6 @@ class ModelSettings(_Section):
         return self.api_key if origin(own.base_url) == origin(home) else None
 
 
-def _first(own: float | None, default: float | None) -> float | None:
-    return default if own is None else own
+def _first(*values: float | None) -> float | None:
+    """The first value that is set."""
+    return next((value for value in values if value is not None), None)

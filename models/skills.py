@@ -9,9 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import BaseModel
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from models.prompts import Prompts, Quoted
 
 In = TypeVar("In")
 Out = TypeVar("Out", bound=BaseModel)
@@ -50,16 +55,34 @@ class Skill(ABC, Generic[In, Out]):
     """A job given to a language model.
 
     ``version`` enters cache keys and fingerprints: raise it with every change of
-    prompt, check or rules. ``output`` is the pydantic type of the answer.
+    check or rules (a changed prompt file counts by itself). ``output`` is the
+    pydantic type of the answer, ``prompts`` the files beside the skill.
+    ``shares_prefix`` says that many inputs begin with the same long text, so that
+    ``Models.run_many`` sends one of them first and the rest when a server's prefix
+    cache is warm.
     """
 
     name: ClassVar[str]
     version: ClassVar[str]
     output: ClassVar[type[BaseModel]]
+    prompts: ClassVar[Prompts | None] = None
+    shares_prefix: ClassVar[bool] = False
 
-    @abstractmethod
+    def language(self, given: In) -> str:
+        """Language code of the input; decides the prompt file. By default its attribute ``language``."""
+        return str(getattr(given, "language", "en"))
+
+    def values(self, given: In) -> Mapping[str, str | int | float | Quoted]:
+        """What the prompt's placeholders stand for; text of pages as ``Quoted``."""
+        raise NotImplementedError(f"{type(self).__name__} defines neither values() nor messages()")
+
     def messages(self, given: In) -> list[Message]:
-        """The prompt, in the language of the input (zh or en). Page text is quoted data."""
+        """The prompt in the language of the input (zh or en), made from the prompt file."""
+        from models.languages import language_of
+
+        if self.prompts is None:
+            raise NotImplementedError(f"{type(self).__name__} has no prompt files")
+        return self.prompts.render(language_of(self.language(given)), self.values(given))
 
     def check(self, given: In, answer: Out) -> Verdict:
         """Prove the answer against the input. Accepts by default."""

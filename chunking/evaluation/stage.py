@@ -24,8 +24,8 @@ from chunking.index import ChunkVectors, VectorIndex, index_basis, lost_methods
 from chunking.records import chunk_fingerprint, chunk_methods, load_chunks
 from chunking.settings import ChunkSettings
 from chunking.subjects import Subjects
+from corpus.asking import translated
 from corpus.catalogue.tables import Evaluation, LedgerRow, Partition
-from corpus.errors import TerminalError, TransientError
 from corpus.ids import canonical_json, digest, fingerprint
 from corpus.stages import BaseStep, Item, Outcome, Stage, StageContext
 from models.errors import ModelError
@@ -125,7 +125,7 @@ class IndexStep(_EvaluateStep):
             with VectorIndex(self._vector_settings, self._data_dir) as index:
                 counts = index.sync(chunks, self._vectors())
         except ModelError as error:
-            raise _mapped(error) from error
+            raise translated(error) from error
         return Outcome(counts={name: value for name, value in counts.items() if value})
 
     def retire(self, session: Session, item_ids: Sequence[str]) -> None:
@@ -190,7 +190,7 @@ class ScoreStep(_EvaluateStep):
         try:
             results = self._results(ctx, methods, questions, subjects) if questions else []
         except ModelError as error:
-            raise _mapped(error) from error
+            raise translated(error) from error
         setting = setting_of(self._settings, self._models, self._vectors().name)
         rows += result_rows(results, questions, self._settings, setting)
         located = sum(bool(question.evidence) for question in questions)
@@ -244,8 +244,3 @@ def _scores_fingerprint(session: Session, method: str) -> str:
     query = select(Partition.partition_id, Partition.scores).where(Partition.method == method)
     rows = session.execute(query.order_by(Partition.partition_id))
     return digest(method, *(canonical_json([partition, scores]) for partition, scores in rows))
-
-
-def _mapped(error: ModelError) -> TransientError | TerminalError:
-    kind = TransientError if error.transient else TerminalError
-    return kind(str(error), reason=error.reason)

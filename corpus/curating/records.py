@@ -1,24 +1,16 @@
-"""What the steps of the curate stage share: document records, their states, model errors."""
+"""What the steps of the curate stage share: document records and their states."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
 
-from pydantic import BaseModel
 from sqlalchemy import delete, update
 from sqlalchemy.orm import Session
 
 from corpus.catalogue.tables import Document, Failure, LedgerRow, now
-from corpus.errors import PlatformError, TerminalError, TransientError
+from corpus.errors import PlatformError
 from corpus.ids import digest
 from corpus.stages import Outcome, StageContext
-from models import Models
-from models.errors import ModelError
-from models.skills import Answer, Skill
-
-In = TypeVar("In")
-Out = TypeVar("Out", bound=BaseModel)
 
 PROFILE = "curate.profile"
 TEMPLATES = "curate.templates"
@@ -98,18 +90,3 @@ def record_failure(
             at=now(),
         )
     )
-
-
-def ask(models: Models, skill: Skill[In, Out], given: In) -> Answer[Out]:
-    """Run a skill; the model layer's errors become the platform's two families."""
-    try:
-        return models.run(skill, given)
-    except ModelError as error:
-        raise translated(error) from error
-
-
-def translated(error: ModelError) -> PlatformError:
-    """A model error as a platform error with the same reason."""
-    family: Any = TransientError if error.transient else TerminalError
-    result: PlatformError = family(str(error), reason=error.reason)
-    return result

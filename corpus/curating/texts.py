@@ -9,17 +9,16 @@ from typing import Any
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
+from corpus.asking import ask, translated
 from corpus.catalogue.tables import Document
 from corpus.curating.records import (
     DEDUPLICATE,
     REFINE,
     SCORE,
     WHOLE,
-    ask,
     clear_refinements,
     failed,
     reopen,
-    translated,
 )
 from corpus.errors import TerminalError
 from corpus.ids import canonical_json, fingerprint, version_id
@@ -58,6 +57,11 @@ class ScoreStep(BaseStep):
     settings: CorpusSettings = field(default_factory=CorpusSettings)
     models: Models = field(default_factory=Models.offline)
     skill: ScoreDocument = field(default_factory=ScoreDocument)
+
+    @property
+    def concurrency(self) -> int:
+        """Documents at once while a model is waited for."""
+        return self.models.concurrency(self.skill.name)
 
     def plan(self, ctx: StageContext) -> list[Item]:
         """Cleaned documents, keyed on text, rubric, model, sampling and threshold."""
@@ -120,6 +124,11 @@ class RefineStep(BaseStep):
     settings: CorpusSettings = field(default_factory=CorpusSettings)
     models: Models = field(default_factory=Models.offline)
     skill: RefineWindow = field(default_factory=RefineWindow)
+
+    @property
+    def concurrency(self) -> int:
+        """Documents at once while a model is waited for."""
+        return self.models.concurrency(self.skill.name)
 
     def plan(self, ctx: StageContext) -> list[Item]:
         """Documents above the threshold, keyed on their cleaned text and blocks, model and windows."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from corpus.errors import TransientError
+from corpus.asking import translated
 from kg.graph_settings import QuestionSettings
 from kg.qa import aggregative, boolean, multi_hop, single_hop
 from kg.qa.context import Context
@@ -90,7 +90,7 @@ def _reworded(candidate: Candidate, facts: Facts, models: Models) -> tuple[str, 
         return candidate.question, "template"
     except ModelError as error:
         if error.transient:
-            raise TransientError(str(error), reason=error.reason) from error
+            raise translated(error) from error
         return candidate.question, "template"
     if wording_problem(candidate, facts, answer.value.question):
         return candidate.question, "template"

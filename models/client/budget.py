@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from models.client.call import Call, Layer, Reply, Transient
-from models.errors import BudgetExhausted
+from models.errors import BudgetExhausted, EndpointDown
 from models.settings import Budget
 
 
@@ -98,21 +99,57 @@ class BudgetKeeper:
         return None
 
 
+class Budgets:
+    """The run's budget and those of single skills; a call must fit both."""
+
+    def __init__(self, run: Budget, skills: Mapping[str, Budget]) -> None:
+        self.run = BudgetKeeper(run)
+        self.skills = {name: BudgetKeeper(skills[name]) for name in sorted(skills)}
+
+    def reserve(self, call: Call) -> Spending:
+        """Set the worst case aside in both, the skill's first. Raises BudgetExhausted."""
+        own = self.skills.get(call.skill)
+        if own is None:
+            return self.run.reserve(call)
+        reserved = own.reserve(call)
+        try:
+            return self.run.reserve(call)
+        except BudgetExhausted:
+            own.settle(reserved, Spending())
+            raise
+
+    def settle(self, call: Call, reserved: Spending, used: Spending) -> None:
+        """Give the reservation back and count what was used."""
+        for keeper in self._of(call):
+            keeper.settle(reserved, used)
+
+    def charge(self, call: Call) -> None:
+        """Count an attempt of unknown cost as its worst case, before it is repeated."""
+        for keeper in self._of(call):
+            keeper.charge(call)
+
+    def _of(self, call: Call) -> list[BudgetKeeper]:
+        own = self.skills.get(call.skill)
+        return [self.run] if own is None else [own, self.run]
+
+
 class BudgetLayer:
     """Reserve, call, settle."""
 
-    def __init__(self, following: Layer, keeper: BudgetKeeper) -> None:
+    def __init__(self, following: Layer, budgets: Budgets) -> None:
         self._following = following
-        self._keeper = keeper
+        self._budgets = budgets
 
     def __call__(self, call: Call) -> Reply:
         """The reply of the next layer; a failed call counts its worst case only if it may have been billed."""
-        reserved = self._keeper.reserve(call)
+        reserved = self._budgets.reserve(call)
         used = Spending()
         try:
             reply = self._following(call)
             used = Spending(1, reply.tokens_in + reply.tokens_out, reply.cost)
             return reply
+        except EndpointDown:  # nothing was sent
+            raise
         except Transient as error:
             used = reserved if error.billed else Spending(calls=1)
             raise
@@ -120,4 +157,4 @@ class BudgetLayer:
             used = reserved
             raise
         finally:
-            self._keeper.settle(reserved, used)
+            self._budgets.settle(call, reserved, used)

@@ -17,6 +17,7 @@ from pydantic import BaseModel, SecretStr
 
 from models.client.call import Call, Reply, Transient, encodable
 from models.errors import ModelRefused
+from models.languages import is_chinese
 from models.settings import ResolvedModel
 from models.skills import Message
 
@@ -28,6 +29,7 @@ logger = logging.getLogger(__name__)
 
 Format = Literal["json_schema", "json_object", "text"]
 _STEPS: tuple[Format, ...] = ("json_schema", "json_object", "text")
+_UNREADABLE = 3  # first answers in a row that tell that a response format is ignored
 _NO_KEY = "EMPTY"  # what servers without keys are given by convention; the package wants some word
 
 
@@ -70,6 +72,7 @@ class HttpLayer:
     def __init__(self, clients: Clients) -> None:
         self._clients = clients
         self._dialects: dict[tuple[str, str], Dialect] = {}
+        self._readable: dict[tuple[str, str], int] = {}
 
     def __call__(self, call: Call) -> Reply:
         """One completion; steps down to a simpler format where the endpoint refuses the better one."""
@@ -91,6 +94,25 @@ class HttpLayer:
     def format(self, model: ResolvedModel) -> Format:
         """The output format in use at an endpoint (the best one until something else was learnt)."""
         return self._dialects.get((model.base_url, model.model), Dialect()).format
+
+    def seen(self, model: ResolvedModel, readable: bool) -> None:
+        """Learn whether answers at an endpoint can be read.
+
+        Some servers take a response format and ignore it; the model then never
+        sees the schema. Where the first answers are all unreadable the next simpler
+        format, which puts the schema into words, is used from then on.
+        """
+        place = (model.base_url, model.model)
+        known = self._readable.get(place, 0)
+        if readable or known > 0:
+            self._readable[place] = 1
+            return
+        self._readable[place] = known - 1
+        dialect = self._dialects.get(place, Dialect())
+        if known - 1 <= -_UNREADABLE and dialect.format != "text":
+            self._dialects[place] = Dialect(_STEPS[_STEPS.index(dialect.format) + 1], dialect.limit)
+            self._readable[place] = 0
+            logger.info("%s ignores %s: asking in words as well", model.base_url, dialect.format)
 
     def _send(self, call: Call, dialect: Dialect) -> Reply:
         import openai
@@ -156,7 +178,7 @@ def _messages(call: Call, form: Format) -> list[Message]:
 def schema_request(output: type[BaseModel], messages: list[Message]) -> Message:
     """The wish for JSON in words, in the language of the prompt, after everything else."""
     schema = json.dumps(output.model_json_schema(), ensure_ascii=False)
-    if sum("\u4e00" <= c <= "\u9fff" for c in messages[0].content) > len(messages[0].content) / 10:
+    if is_chinese(messages[0].content):
         return Message("user", f"只用一个 JSON 对象回答，它须符合此 JSON Schema，不加任何其他文字：{schema}")
     return Message(
         "user", f"Answer with one JSON object that fits this JSON schema and nothing else: {schema}"

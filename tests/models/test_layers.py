@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models import Message
-from models.client.budget import BudgetKeeper, BudgetLayer, worst_case
+from models.client.budget import BudgetLayer, Budgets, worst_case
 from models.client.cache import AnswerCache
 from models.client.call import Call, Reply, Transient
 from models.client.limits import LimitLayer, TokenBucket
@@ -121,7 +121,7 @@ def test_nothing_is_sent_when_the_worst_case_does_not_fit() -> None:
         Budget(max_tokens=worst.tokens - 1),
         Budget(max_cost=worst.cost * 0.999),
     ):
-        layer = BudgetLayer(lambda c: sent.append(c) or Reply("x"), BudgetKeeper(limits))  # type: ignore[func-returns-value]
+        layer = BudgetLayer(lambda c: sent.append(c) or Reply("x"), Budgets(limits, {}))  # type: ignore[func-returns-value]
         with pytest.raises(BudgetExhausted, match="could pass max_"):
             layer(call())
     assert sent == []
@@ -129,19 +129,19 @@ def test_nothing_is_sent_when_the_worst_case_does_not_fit() -> None:
 
 def test_settled_figures_free_the_reservation() -> None:
     worst = worst_case(call())
-    keeper = BudgetKeeper(Budget(max_tokens=worst.tokens + 20))
+    keeper = Budgets(Budget(max_tokens=worst.tokens + 20), {})
     layer = BudgetLayer(lambda c: Reply("x", tokens_in=6, tokens_out=4, cost=0.1), keeper)
     layer(call())
     layer(call())
     layer(call())
-    assert (keeper.spent.calls, keeper.spent.tokens) == (3, 30)
+    assert (keeper.run.spent.calls, keeper.run.spent.tokens) == (3, 30)
     with pytest.raises(BudgetExhausted):
         layer(call())
 
 
 def test_a_call_waits_for_those_in_flight_before_it_gives_up() -> None:
     worst = worst_case(call())
-    keeper = BudgetKeeper(Budget(max_tokens=worst.tokens + 10))
+    keeper = Budgets(Budget(max_tokens=worst.tokens + 10), {})
 
     def following(sent: Call) -> Reply:
         time.sleep(0.05)
@@ -162,19 +162,19 @@ def test_a_call_waits_for_those_in_flight_before_it_gives_up() -> None:
     for thread in threads:
         thread.join()
     assert failures == []
-    assert keeper.spent.tokens == 10
+    assert keeper.run.spent.tokens == 10
 
 
 @pytest.mark.parametrize(("billed", "share"), [(True, 1.0), (False, 0.0)])
 def test_a_failed_call_counts_only_if_it_may_have_been_billed(billed: bool, share: float) -> None:
-    keeper = BudgetKeeper(Budget())
+    keeper = Budgets(Budget(), {})
 
     def following(sent: Call) -> Reply:
         raise Transient("x", reason="timeout", billed=billed)
 
     with pytest.raises(Transient):
         BudgetLayer(following, keeper)(call())
-    assert keeper.spent.tokens == share * worst_case(call()).tokens
+    assert keeper.run.spent.tokens == share * worst_case(call()).tokens
 
 
 @given(
@@ -182,7 +182,7 @@ def test_a_failed_call_counts_only_if_it_may_have_been_billed(billed: bool, shar
     st.integers(0, 2000),
 )
 def test_spending_never_passes_the_limit(calls: list[tuple[str, int, bool]], limit: int) -> None:
-    keeper = BudgetKeeper(Budget(max_tokens=limit))
+    keeper = Budgets(Budget(max_tokens=limit), {})
     for text, used, fails in calls:
 
         def following(sent: Call, used: int = used, fails: bool = fails) -> Reply:
@@ -192,7 +192,7 @@ def test_spending_never_passes_the_limit(calls: list[tuple[str, int, bool]], lim
 
         with contextlib.suppress(BudgetExhausted, Transient):
             BudgetLayer(following, keeper)(call(text))
-        assert keeper.spent.tokens <= limit
+        assert keeper.run.spent.tokens <= limit
 
 
 # --- limits -------------------------------------------------------------------

@@ -88,7 +88,7 @@ def test_an_answer_is_read_checked_counted_and_stored(answer: object) -> None:
     usage = models.usage()
     assert (usage["calls"], usage["cached"]) == (1, 1)
     assert usage["cost"] == usage["tokens_in"] + usage["tokens_out"]
-    assert models.budget.spent.tokens == usage["tokens_in"] + usage["tokens_out"]
+    assert models.budget.run.spent.tokens == usage["tokens_in"] + usage["tokens_out"]
 
 
 def test_a_failed_check_asks_once_again_with_the_reasons() -> None:

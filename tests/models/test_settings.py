@@ -65,10 +65,10 @@ def test_a_skill_inherits_what_it_does_not_set() -> None:
         top_p=0.9,
         skills={"segment_text": SkillModel(model="small", temperature=0.7, draws=4)},
     )
-    own, other = settings.resolve("segment_text"), settings.resolve("judge_facts")
+    own, other = settings.resolve("segment_text"), settings.resolve("list_facts")
     assert own is not None
     assert other is not None
-    assert (own.model, own.temperature, own.top_p, own.draws, own.base_url) == ("small", 0.7, 0.9, 4, LOCAL)
+    assert (own.model, own.temperature, own.top_p, own.draws, own.base_url) == ("small", 0.7, 0.8, 4, LOCAL)
     assert (other.model, other.temperature, other.draws) == ("big", 0.0, 1)
 
 
@@ -129,7 +129,7 @@ def test_identity_has_no_address_and_no_key() -> None:
     settings = ModelSettings(
         base_url=LOCAL, model="m", api_key=SecretStr("sk-secret-123"), extra={"top_k": 20}
     )
-    resolved = settings.resolve("judge_facts")
+    resolved = settings.resolve("list_facts")
     assert resolved is not None
     assert resolved.identity() == "m/max_output_tokens=4096,temperature=0.0,top_k=20"
 
