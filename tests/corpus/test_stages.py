@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from dataclasses import dataclass, field
 
 import pytest
@@ -10,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import Chemical, Failure, LedgerRow
-from corpus.errors import TerminalError, TransientError
+from corpus.errors import DeferredError, TerminalError, TransientError
 from corpus.ids import fingerprint
 from corpus.stages import BaseStep, Item, Outcome, StageContext, pending, run_batch, run_step
 
@@ -186,3 +188,74 @@ def test_an_outcome_that_says_failed_resolves_nothing(ctx: StageContext) -> None
     run_step(Failing(inputs={"a": "x"}), ctx)
     with ctx.catalogue.reading() as db:
         assert db.scalars(select(Failure)).one().resolved_run is None
+
+
+# --- items at once, steps that halt, items that wait -------------------------------
+
+
+@dataclass
+class Waiting(Doubling):
+    """Works on several items at once; remembers how many."""
+
+    width: int = 4
+    now: int = 0
+    most: int = 0
+
+    @property
+    def concurrency(self) -> int:
+        return self.width
+
+    def process(self, ctx: StageContext, item: Item) -> Outcome:
+        with _LOCK:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        time.sleep(0.01)
+        with _LOCK:
+            self.now -= 1
+        return super().process(ctx, item)
+
+
+_LOCK = threading.Lock()
+
+
+def test_items_at_once_give_the_same_as_one_after_another(ctx: StageContext, catalogue: Catalogue) -> None:
+    inputs = {f"{i:02}": f"值{i}" for i in range(24)}
+    errors: dict[str, Exception] = {"03": TerminalError("no", reason="bad"), "05": ValueError("bug")}
+    step = Waiting(inputs=inputs, errors=errors)
+    report = run_step(step, ctx)
+    assert step.most == 4
+    assert report.states == {"kept": 22, "failed": 2}
+    assert report.counts["made"] == 22
+    assert _kept(catalogue) == {key: value * 2 for key, value in inputs.items() if key not in errors}
+
+
+@pytest.mark.parametrize("width", [1, 4])
+def test_an_error_that_halts_leaves_the_rest_to_the_next_run(
+    ctx: StageContext, catalogue: Catalogue, width: int
+) -> None:
+    stop = TransientError("no money left", reason="budget")
+    stop.halts = True
+    step = Waiting(
+        inputs={f"{i:02}": "x" for i in range(40)}, errors={"10": stop}, width=width, batch_size=20
+    )
+    report = run_step(step, ctx)
+    assert ctx.halt.error is stop
+    assert report.states["failed"] == 1
+    assert report.states["kept"] < 10 + width
+    assert all(key < "20" for key in step.processed)
+    step.errors.clear()
+    after = StageContext(catalogue=catalogue, run_id="r2")
+    assert run_step(step, after).states["kept"] == 40 - report.states["kept"]
+    assert len(_kept(catalogue)) == 40
+    with catalogue.reading() as db:
+        assert [row.resolved_run for row in db.scalars(select(Failure))] == ["r2"]
+
+
+def test_an_item_that_waits_is_neither_done_nor_failed(ctx: StageContext, catalogue: Catalogue) -> None:
+    step = Doubling(
+        inputs={"a": "x", "b": "y"}, errors={"a": DeferredError("in a batch job", reason="deferred")}
+    )
+    assert run_step(step, ctx).states == {"waiting": 1, "kept": 1}
+    assert [item.id for item in pending(step, ctx)] == ["a"]
+    with catalogue.reading() as db:
+        assert db.scalars(select(Failure)).all() == []
