@@ -21,13 +21,27 @@ from chunking.subjects import Subjects
 from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import Document, Evaluation
 from corpus.errors import SettingsError, TerminalError, TransientError
+from models.errors import AnswerRejected
 
 if TYPE_CHECKING:
     from models import Models
 
 MERGED = "+am"  # of a method's label: with Auto-Merge
 TREE_METHODS = frozenset({"hichunk"})
-_PREFERRED = ("hichunk+am", "hichunk", "qchunker", "sentence", "recursive", "semantic", "fixed")
+_REFUSED = {
+    "zh": "模型的回答未通过检查，已被拒绝，不予显示。原因：{}",
+    "en": "The model's answer failed its check and was refused; it is not shown. Reason: {}",
+}
+_PREFERRED = (
+    "hichunk+am",
+    "hichunk",
+    "qchunker",
+    "qchunker-slm",
+    "sentence",
+    "recursive",
+    "semantic",
+    "fixed",
+)
 _CJK = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 
 
@@ -47,7 +61,10 @@ class Citation:
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer with what it rests on. ``source``: ``offline`` or ``model``."""
+    """An answer with what it rests on. ``source``: ``offline`` or ``model``.
+
+    ``refused``: why the model's answer failed its check; ``answer`` then says so, and is not the model's.
+    """
 
     question: str
     answer: str
@@ -56,6 +73,7 @@ class Reply:
     citations: tuple[Citation, ...]
     method: str
     retrieval: dict[str, Any]
+    refused: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for ``hchem ask --json``."""
@@ -144,7 +162,7 @@ def ask(
     language = language_of(question)
     titles = TitleSubjects(subjects, chunks.titles)
     given = answer_input(question, language, context, forest, lexical, titles, chunks.titles)
-    value, source = _answer(given, models)
+    value, source, refused = _answer(given, models)
     with catalogue.reading() as session:
         citations = _citations(session, value, context.nodes)
     retrieval = {
@@ -158,15 +176,21 @@ def ask(
     }
     found = value.found and bool(citations)
     text = value.answer if found else NOT_FOUND[language]
-    return Reply(question, text, source, found, citations if found else (), label, retrieval)
+    if refused:
+        text = _REFUSED[language].format(refused)
+    return Reply(question, text, source, found, citations if found else (), label, retrieval, refused)
 
 
-def _answer(given: AnswerIn, models: Models) -> tuple[AnswerOut, str]:
+def _answer(given: AnswerIn, models: Models) -> tuple[AnswerOut, str, str]:
+    """The answer, who gave it, and why it was refused (then it is not found)."""
+    source = "offline" if models.is_offline(AnswerQuestion.name) else "model"
+    nothing = AnswerOut(found=False, answer="")
     if not given.passages:
-        source = "offline" if models.is_offline(AnswerQuestion.name) else "model"
-        return AnswerOut(found=False, answer=""), source
-    answer = models.run(AnswerQuestion(), given)
-    return answer.value, "offline" if answer.source == "offline" else "model"
+        return nothing, source, ""
+    try:
+        return models.run(AnswerQuestion(), given).value, source, ""
+    except AnswerRejected as error:
+        return nothing, source, str(error).removeprefix(f"{AnswerQuestion.name}: ")
 
 
 def _dense(

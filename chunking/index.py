@@ -264,6 +264,8 @@ class VectorIndex:
         for other in self._client.list_collections():
             if other != name and other.startswith(prefix) and len(other) == len(name):
                 self._client.drop_collection(other)
+        if self._client.has_collection(name) and self._dimension(name) != vectors.embedder.dimension:
+            self._client.drop_collection(name)  # another model behind the same name: the index is made anew
         if self._client.has_collection(name):
             self._client.load_collection(name)
             return name
@@ -271,6 +273,11 @@ class VectorIndex:
             self._create(name, vectors.embedder.dimension)
             return name
         return ""
+
+    def _dimension(self, name: str) -> int:
+        """Length of the vectors that a collection takes."""
+        fields = self._client.describe_collection(name)["fields"]
+        return next(int(field["params"]["dim"]) for field in fields if field["name"] == "vector")
 
     def _create(self, name: str, dimension: int) -> None:
         from pymilvus import DataType

@@ -15,6 +15,7 @@ from chunking.errors import MethodError
 from chunking.hichunk import HiChunkOptions, hichunk
 from chunking.partition import SegmentResult, Span, check_tiling, flat
 from chunking.qchunker import QChunkerOptions, qchunk
+from chunking.qchunker.slm import qchunk_slm
 from chunking.settings import ChunkSettings, Method
 from chunking.vectors import SentenceVectors
 
@@ -59,6 +60,8 @@ class Segmenter:
     ) -> SegmentResult:
         """Partition a text. Raises MethodError for an unknown method, and the model layer's errors.
 
+        OfflineUnavailable among them: ``qchunker-slm`` has no rules.
+
         The result is checked: its leaves tile the text.
         """
         if method not in METHODS:
@@ -76,6 +79,11 @@ class Segmenter:
             case "qchunker":
                 perplexity = self.backgrounds.perplexity(text)
                 return qchunk(text, table, self.models, perplexity, language, self._qchunker())
+            case "qchunker-slm":
+                window, completion = chosen.qchunker_window, chosen.completion
+                return qchunk_slm(
+                    text, table, self.models, language, chosen.size, window, completion=completion
+                )
             case "hichunk":
                 return hichunk(text, table, self.models, language, self._hichunk())
             case "semantic":
@@ -122,6 +130,8 @@ class Segmenter:
         elif method == "hichunk":
             options = self._hichunk()
             values |= {"window": options.window, "view": options.view, "max_level": options.max_level}
+        elif method == "qchunker-slm":
+            values |= {"window": chosen.qchunker_window, "completion": chosen.completion}
         elif method == "qchunker":
             options_q = self._qchunker()
             values |= {
@@ -166,8 +176,9 @@ def segment(
     """Partition a text with one of :data:`METHODS`.
 
     ``size`` in the token counter in force (``words``); ``options`` are fields of
-    :class:`ChunkSettings`. Without ``models`` everything is answered offline.
-    Raises MethodError for an unknown method or option.
+    :class:`ChunkSettings`. Without ``models`` everything is answered offline,
+    which ``qchunker-slm`` cannot be (OfflineUnavailable). Raises MethodError for
+    an unknown method or option.
     """
     try:
         settings = ChunkSettings(size=size, **options)

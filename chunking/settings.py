@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-Method = Literal["fixed", "sentence", "recursive", "semantic", "qchunker", "hichunk"]
+Method = Literal["fixed", "sentence", "recursive", "semantic", "qchunker", "qchunker-slm", "hichunk"]
 
 
 class ChunkSettings(BaseModel):

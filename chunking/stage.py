@@ -14,14 +14,17 @@ from sqlalchemy.orm import Session
 from chunking.hichunk import AssignLevels
 from chunking.partition import SegmentResult, node_id
 from chunking.qchunker import SKILLS
+from chunking.qchunker.slm import METHOD as SLM
+from chunking.qchunker.slm import SLM_SKILLS, require_models
 from chunking.segment import Segmenter
 from chunking.settings import ChunkSettings
 from corpus.asking import translated
 from corpus.catalogue.tables import Chunk, Document, Partition
-from corpus.errors import TerminalError
+from corpus.errors import SettingsError, TerminalError
 from corpus.ids import canonical_json, digest, fingerprint
 from corpus.stages import BaseStep, Item, Outcome, Stage, StageContext
-from models.errors import ModelError
+from models.errors import ModelError, OfflineUnavailable
+from models.skills import Skill
 
 if TYPE_CHECKING:
     from models import Models
@@ -32,13 +35,27 @@ _VERSIONS = {
     "recursive": "1",
     "semantic": "1",
     "qchunker": "1",
+    SLM: "1",
     "hichunk": "1",
+}
+_SKILLS: dict[str, tuple[Skill[Any, Any], ...]] = {
+    "qchunker": SKILLS,
+    SLM: SLM_SKILLS,
+    "hichunk": (AssignLevels(),),
 }
 _SLICE = 500
 
 
 def chunks_stage(settings: ChunkSettings, models: Models) -> Stage:
-    """One step per method, named ``chunks.<method>``; an item is a document."""
+    """One step per method, named ``chunks.<method>``; an item is a document.
+
+    Raises SettingsError where ``qchunker-slm`` is named and has no model.
+    """
+    if SLM in settings.methods:
+        try:
+            require_models(models, completion=settings.completion)
+        except OfflineUnavailable as error:
+            raise SettingsError(f"chunks.methods names {SLM}: {error}") from error
     segmenter = Segmenter(models, settings)
     return Stage("chunks", [ChunkStep(method, segmenter) for method in settings.methods])
 
@@ -54,6 +71,11 @@ class ChunkStep(BaseStep):
         super().__init__(name=f"chunks.{method}", version=_VERSIONS[method], batch_size=10)
         self.method = method
         self.segmenter = segmenter
+
+    @property
+    def concurrency(self) -> int:
+        """Documents at once: several where a model is waited for."""
+        return self.segmenter.models.concurrency(*(skill.name for skill in _SKILLS.get(self.method, ())))
 
     def plan(self, ctx: StageContext) -> list[Item]:
         """Kept documents of the chosen kinds; keyed on version, settings and who answers."""
@@ -137,8 +159,10 @@ class ChunkStep(BaseStep):
         models, settings = self.segmenter.models, self.segmenter.settings
         basis: dict[str, Any] = dict(self.segmenter.relevant(self.method))
         basis["version"] = self.version
-        skills = {"qchunker": SKILLS, "hichunk": (AssignLevels(),)}.get(self.method, ())
-        basis["skills"] = {skill.name: [models.identity(skill), models.draws(skill.name)] for skill in skills}
+        basis["skills"] = {
+            skill.name: [models.identity(skill), models.draws(skill.name)]
+            for skill in _SKILLS.get(self.method, ())
+        }
         if self._embeds():
             basis["embedding"] = models.embedder("cohesion").name
         if settings.score or self.method == "qchunker":

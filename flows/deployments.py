@@ -7,9 +7,10 @@ from typing import Any
 from prefect import serve
 from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
 
-from flows import pipeline
+from flows import pipeline, slots
+from flows.console import err
 from flows.parameters import RefreshParameters, StageParameters
-from flows.settings import FlowSettings
+from flows.settings import FlowSettings, load_settings
 
 
 def serve_all(settings: FlowSettings) -> None:
@@ -18,6 +19,7 @@ def serve_all(settings: FlowSettings) -> None:
     A second refresh queues behind the first; schedules are not paused when this
     process ends, so that a restart changes nothing.
     """
+    slots.ensure_limit(load_settings().models.limits, tell=err.print)
     one = ConcurrencyLimitConfig(limit=1, collision_strategy=ConcurrencyLimitStrategy.ENQUEUE)
     weekly: Any = pipeline.refresh.to_deployment(
         name="weekly",

@@ -7,6 +7,7 @@ form, tests and Prefect's tasks run the same stage functions.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 import uuid
@@ -14,18 +15,26 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import structlog
+from sqlalchemy import select
 
+from corpus.asking import translated
 from corpus.catalogue import leases
-from corpus.catalogue.tables import Run, now
-from corpus.errors import CatalogueBusyError, PlatformError, TerminalError, TransientError
+from corpus.catalogue.tables import LedgerRow, Run, now
+from corpus.errors import CatalogueBusyError, PlatformError, SettingsError, TerminalError, TransientError
 from corpus.stages import BatchReport, Item, StageContext, Step, batches, pending, run_batch
+from flows import accounting
+from flows.console import err
 from flows.parameters import StageName, StageParameters
 from flows.runtime import Runtime
+from flows.settings import Settings
+from models.errors import ModelError
 
 log = structlog.get_logger("hchem.run")
+run_page = logging.getLogger("hchem")
 
 BatchExecutor = Callable[["Session", Step, list[list[Item]]], Iterable[BatchReport]]
 Progress = Callable[[str, int, int], None]
@@ -80,6 +89,7 @@ class Session:
     stop: threading.Event
     stages: dict[str, dict[str, Any]] = field(default_factory=dict)
     progress: _Growing = field(default_factory=lambda: _Growing(_silent))
+    accounts: dict[str, accounting.Account] = field(default_factory=dict)
 
 
 @contextmanager
@@ -88,9 +98,12 @@ def session(
 ) -> Iterator[Session]:
     """Hold the lease and the run row for a block; the row ends with how the block ended.
 
-    Raises CatalogueBusyError when another run holds the catalogue (unless asked
-    to wait for it).
+    Answers that an earlier run left at a batch API are collected first. Raises
+    CatalogueBusyError when another run holds the catalogue (unless asked to wait
+    for it), SettingsError where the batch transport is set with a task runner
+    whose workers are other processes.
     """
+    _check_transport(runtime.settings)
     with _lease(runtime, parameters.wait):
         _close_abandoned(runtime)
         stop = threading.Event()
@@ -109,13 +122,41 @@ def session(
         current = Session(runtime, context, flow, parameters, stop, progress=growing)
         _begin(current)
         try:
-            yield current
+            with _questions_taken(runtime):
+                yield current
         except BaseException as error:
             stop.set()
             state = "failed" if isinstance(error, Exception) else "cancelled"
             _finish(current, state, f"{type(error).__name__}: {error}")
             raise
         _finish(current, "completed", "")
+
+
+def _check_transport(settings: Settings) -> None:
+    """The queue of the batch transport lives in this process, and so must the steps that fill it."""
+    runner = settings.flows.task_runner
+    skills = [name for name, model in settings.models.configured().items() if model.transport == "batch"]
+    if skills and runner != "thread":
+        raise SettingsError(
+            f"transport = 'batch' ({', '.join(skills)}) needs flows.task_runner = 'thread', not {runner!r}: "
+            "set one of them otherwise (HCHEM_MODELS__TRANSPORT, HCHEM_FLOWS__TASK_RUNNER)"
+        )
+
+
+@contextmanager
+def _questions_taken(runtime: Runtime) -> Iterator[None]:
+    queue = runtime.models.batches
+    if queue is None:
+        yield
+        return
+    with queue.taking(_tell):
+        yield
+
+
+def _tell(line: str) -> None:
+    """Say how a batch job goes, on the terminal at any verbosity (it may take hours) and on the page of the run."""
+    run_page.info(line)
+    err.print(line, markup=False, soft_wrap=True)
 
 
 def new_run_id() -> str:
@@ -149,7 +190,7 @@ def _close_abandoned(runtime: Runtime) -> None:
 
 
 def _begin(current: Session) -> None:
-    shown = current.runtime.settings.model_dump(mode="json")
+    shown = accounting.shown_settings(current.runtime.settings)
     with current.runtime.catalogue.writing() as db:
         db.add(
             Run(
@@ -178,6 +219,7 @@ def run_stage(current: Session, name: StageName, execute: BatchExecutor) -> dict
     """
     began = time.monotonic()
     reports: dict[str, Any] = {}
+    current.accounts[name] = accounting.begin(current.runtime, current.context, name)
     stage = current.runtime.stage(name)
     for step in stage.steps:
         report = _run_step(current, step, execute)
@@ -190,7 +232,8 @@ def run_stage(current: Session, name: StageName, execute: BatchExecutor) -> dict
 
 def _save(current: Session, name: str, reports: dict[str, Any], began: float) -> None:
     seconds = round(time.monotonic() - began, 2)
-    current.stages[name] = {"seconds": seconds, "steps": dict(reports)}
+    models = current.accounts[name].as_dict(current.runtime.models)
+    current.stages[name] = {"seconds": seconds, "steps": dict(reports), "models": models}
     with current.runtime.catalogue.writing() as db:
         row = db.get(Run, current.context.run_id)
         if row is not None:
@@ -202,7 +245,7 @@ def _run_step(current: Session, step: Step, execute: BatchExecutor) -> StepRepor
     settings = current.runtime.settings.flows
     began = time.monotonic()
     items = pending(step, current.context)
-    total = _execute(current, step, items, execute)
+    total = _execute_all(current, step, items, execute)
     for number in range(1, settings.passes):
         if current.stop.is_set() or current.context.halt.error or not total.states["failed"]:
             break
@@ -211,7 +254,7 @@ def _run_step(current: Session, step: Step, execute: BatchExecutor) -> StepRepor
             break
         time.sleep(settings.retry_delay_s * number)
         log.info("repeating", step=step.name, items=len(again))
-        repeated = _execute(current, step, again, execute)
+        repeated = _execute_all(current, step, again, execute)
         total.states["failed"] -= len(again)
         total.add(repeated)
     current.progress.finish(step.name)
@@ -219,10 +262,6 @@ def _run_step(current: Session, step: Step, execute: BatchExecutor) -> StepRepor
 
 
 def _transient(current: Session, step: Step, ids: set[str]) -> list[Item]:
-    from sqlalchemy import select
-
-    from corpus.catalogue.tables import LedgerRow
-
     with current.runtime.catalogue.reading() as db:
         rows = db.scalars(
             select(LedgerRow).where(
@@ -238,18 +277,65 @@ def _transient(current: Session, step: Step, ids: set[str]) -> list[Item]:
         )
 
 
-def _execute(current: Session, step: Step, items: list[Item], execute: BatchExecutor) -> BatchReport:
+def _execute_all(current: Session, step: Step, items: list[Item], execute: BatchExecutor) -> BatchReport:
+    """Run the items, and those that wait for a batch job again when it is answered, until none waits.
+
+    Each time they ask what they could not ask before: the repeat of an answer that
+    failed its check, the second stage of a document. An error of the queue halts
+    the step; items that wait then stay to be done.
+    """
+    before = _recorded(current, step)  # by an earlier pass, as failed
+    total = _execute(current, step, items, execute, len(items))
+    while total.states["waiting"] and current.context.halt.error is None:
+        _work_off(current)
+        if current.context.halt.error is None:
+            after = _recorded(current, step)
+            waiting = [item for item in items if after.get(item.id) == before.get(item.id)]
+            del total.states["waiting"]
+            total.add(_execute(current, step, waiting, execute, len(items)))
+    return total
+
+
+def _work_off(current: Session) -> None:
+    queue = current.runtime.models.batches
+    if queue is None:
+        raise TerminalError("items wait for a batch job, and there is no queue", reason="no_queue")
+    try:
+        queue.work_off(_tell, current.stop.wait)
+    except ModelError as error:
+        fault = translated(error)
+        fault.halts = True
+        current.context.halt.set(fault)
+    except BaseException:  # Ctrl-C: the jobs go on at the endpoint without us
+        for job in queue.jobs():
+            _tell(
+                f"batch job {job.job_id[:8]} stays open: the next run, or hchem models batches collect, fetches it"
+            )
+        raise
+
+
+def _recorded(current: Session, step: Step) -> dict[str, datetime]:
+    """The items that this run has brought to an end, and when."""
+    query = select(LedgerRow.item_id, LedgerRow.updated_at).where(
+        LedgerRow.step == step.name, LedgerRow.run_id == current.context.run_id
+    )
+    with current.runtime.catalogue.reading() as db:
+        return {row.item_id: row.updated_at for row in db.execute(query)}
+
+
+def _execute(current: Session, step: Step, items: list[Item], execute: BatchExecutor, of: int) -> BatchReport:
+    """Run items; the progress counts them as the last of ``of`` items, those that wait as not done."""
     total = BatchReport()
     if not items:
         current.progress(step.name, 0, 0)
         return total
     work = list(batches(step, items))
-    done = 0
-    current.progress(step.name, 0, len(items))
+    done = of - len(items)
+    current.progress(step.name, done, of)
     for report in execute(current, step, work):
         total.add(report)
-        done += sum(report.states.values())
-        current.progress(step.name, done, len(items))
+        done += sum(report.states.values()) - report.states["waiting"]
+        current.progress(step.name, done, of)
     if current.stop.is_set():
         raise PlatformError("the run was cancelled", reason="cancelled")
     return total
@@ -259,7 +345,8 @@ def _stop_if_halted(current: Session, report: StepReport) -> None:
     error = current.context.halt.error
     if error is None:
         return
-    left = report.pending - sum(report.batches.states.values()) + report.batches.states["failed"]
+    states = report.batches.states
+    left = report.pending - sum(states.values()) + states["failed"] + states["waiting"]
     raise TransientError(
         f"{report.step} stopped: {error} ({report.pending - left} of {report.pending} items are done and kept; "
         f"the same command goes on with the other {left})",

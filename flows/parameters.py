@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -26,6 +26,13 @@ class StageParameters(BaseModel):
     archive: str | None = Field(
         default=None, description="A WARC file to take pages from instead of the network"
     )
+    preset: str | None = Field(
+        default=None, description="A paper's values below the settings: qchunker-paper or hichunk-paper"
+    )
+
+    def overrides(self) -> dict[str, Any] | None:
+        """What of these parameters is a setting, for ``load_settings`` and ``open_runtime``."""
+        return {"preset": self.preset} if self.preset else None
 
     def common(self) -> StageParameters:
         """These parameters without what belongs to a whole refresh."""

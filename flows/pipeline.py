@@ -26,10 +26,10 @@ from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
 from corpus.errors import PlatformError, SettingsError
 from corpus.stages import BatchReport, Item, StageContext, Step, run_batch
-from flows import execution, report, summary
+from flows import execution, report, secrets, slots, summary
 from flows.execution import Session
 from flows.parameters import STAGES, RefreshParameters, StageName, StageParameters
-from flows.runtime import open_runtime
+from flows.runtime import Runtime, open_runtime
 from flows.settings import FlowSettings, load_settings
 
 _active: list[Session] = []  # the run of this process; the lease allows one
@@ -46,7 +46,7 @@ def watch(progress: Callable[[str, int, int], None]) -> None:
 def _is_transient(_task: Any, _run: Any, state: Any) -> bool:
     """Repeat a task only for errors that may pass."""
     result = state.result(raise_on_failure=False)
-    return isinstance(result, PlatformError) and result.transient
+    return isinstance(result, PlatformError) and result.transient and result.reason != slots.LOST
 
 
 @task(
@@ -63,11 +63,27 @@ def batch_task(step: str, number: int, items: list[tuple[str, str]], run: dict[s
     work = [Item(*item) for item in items]
     current = next((s for s in _active if s.context.run_id == run["run_id"]), None)
     if current is not None:
-        return run_batch(current.runtime.step(step), current.context, work).as_dict()
-    given = {name: value for name, value in run.items() if name != "archive"}
-    with open_runtime(run_id=run["run_id"], archive=run["archive"]) as runtime:  # a Dask or Ray worker
+        return _run_batch(current.runtime, current.context, step, work)
+    given = {name: value for name, value in run.items() if name not in ("archive", "preset")}
+    overrides = {"preset": run["preset"]} if run["preset"] else None
+    # a Dask or Ray worker reads settings of its own
+    with open_runtime(overrides, run_id=run["run_id"], archive=run["archive"]) as runtime:
         context = StageContext(catalogue=runtime.catalogue, **given)
-        return run_batch(runtime.step(step), context, work).as_dict()
+        return _run_batch(runtime, context, step, work)
+
+
+def _run_batch(runtime: Runtime, context: StageContext, name: str, work: list[Item]) -> dict[str, Any]:
+    """Run a batch; where it waits for a model it holds a slot over all processes."""
+    step = runtime.step(name)
+    if step.concurrency <= 1:
+        return run_batch(step, context, work).as_dict()
+
+    def needless() -> bool:
+        return context.cancelled() or context.halt.error is not None
+
+    with slots.slots_for(runtime.settings.models.limits).hold(needless):
+        report = BatchReport() if needless() else run_batch(step, context, work)
+    return report.as_dict()
 
 
 def _as_report(data: dict[str, Any]) -> BatchReport:
@@ -90,6 +106,7 @@ def _submit(current: Session, step: Step, work: list[list[Item]]) -> Iterator[Ba
         "sources": list(context.sources),
         "chemicals": list(context.chemicals),
         "archive": current.parameters.archive,
+        "preset": current.parameters.preset,
     }
     futures: list[PrefectFuture[dict[str, Any]]] = []
     for number, batch in enumerate(work, start=1):
@@ -146,15 +163,20 @@ def _session(name: str, parameters: StageParameters) -> Iterator[tuple[Session, 
         yield _active[0], False
         return
     run_id = execution.new_run_id()
-    with (
-        open_runtime(run_id=run_id, archive=parameters.archive) as runtime,
-        execution.session(runtime, name, parameters, progress=_ProgressArtifacts()) as current,
-    ):
-        _active.append(current)
-        try:
-            yield current, True
-        finally:
-            _active.clear()
+    with open_runtime(parameters.overrides(), run_id=run_id, archive=parameters.archive) as runtime:
+        _prove_ready(runtime)
+        with execution.session(runtime, name, parameters, progress=_ProgressArtifacts()) as current:
+            _active.append(current)
+            try:
+                yield current, True
+            finally:
+                _active.clear()
+
+
+def _prove_ready(runtime: Runtime) -> None:
+    """See to what needs the server before a run is recorded: keys in blocks, the limit over processes."""
+    secrets.prove(runtime.settings)
+    slots.ensure_limit(runtime.settings.models.limits, tell=get_run_logger().info)
 
 
 def _run(name: str, stages: tuple[StageName, ...], parameters: StageParameters) -> dict[str, Any]:
@@ -195,6 +217,7 @@ def _stage_artifacts(stage: str, reports: dict[str, Any]) -> None:
 
 
 def _run_artifacts(current: Session) -> None:
+    current.runtime.models.flush()  # the report counts what is in the catalogue
     path = report.write(current.runtime, current.context.run_id, current.stages)
     status = summary.status(current.runtime.catalogue)
     create_markdown_artifact(

@@ -18,7 +18,7 @@ _HEAD = """# Configuration
 
 Precedence: command line and flow parameters, then the environment, then
 `hchem.toml` in the working directory (or the file named by `HCHEM_CONFIG`),
-then the defaults below. In the environment a setting is `HCHEM_` and its path
+then the preset that any of them names, then the defaults below. In the environment a setting is `HCHEM_` and its path
 with `__` between sections: `graph.uri` is `HCHEM_GRAPH__URI`. In `hchem.toml`
 sections are tables:
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corpus.catalogue import Catalogue
-from corpus.catalogue.stores import CatalogueAnswers, CatalogueVectors
+from corpus.catalogue.stores import CatalogueAnswers, CatalogueBatches, CatalogueVectors
 from corpus.errors import SettingsError
 from corpus.stages import Stage, Step
 from flows.settings import Settings, load_settings
@@ -135,7 +135,10 @@ def open_runtime(
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     catalogue = Catalogue.open(settings.catalogue_url())
     models = Models(
-        settings.models, answers=CatalogueAnswers(catalogue, run_id), vectors=CatalogueVectors(catalogue)
+        settings.models,
+        answers=CatalogueAnswers(catalogue, run_id),
+        vectors=CatalogueVectors(catalogue),
+        batches=CatalogueBatches(catalogue, run_id),
     )
     runtime = Runtime(
         settings=settings,

@@ -2,7 +2,8 @@
 
 Precedence: command line and flow parameters, then the environment
 (``HCHEM_…``, sections joined with ``__``), then ``hchem.toml`` in the working
-directory (or the file named by ``HCHEM_CONFIG``), then the defaults.
+directory (or the file named by ``HCHEM_CONFIG``), then the preset that any of
+them names, then the defaults.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ from chunking.settings import ChunkSettings
 from corpus.errors import SettingsError
 from corpus.settings import CorpusSettings
 from crawlers.settings import CrawlSettings
+from flows import secrets
+from flows.presets import PresetSource
 from kg.graph_settings import GraphSettings, QuestionSettings
 from kg.settings import ExtractionSettings
 from models.settings import EmbeddingSettings, ModelSettings
@@ -93,6 +96,16 @@ class FlowSettings(BaseModel):
         return value
 
 
+class _SettingsFile(TomlConfigSettingsSource):
+    """``hchem.toml``, which must not hold an API key."""
+
+    def __call__(self) -> dict[str, Any]:
+        """The file's values. Raises SettingsError for a key."""
+        values = super().__call__()
+        secrets.refuse_keys(values, config_path())
+        return values
+
+
 class Settings(BaseSettings):
     """Everything that can be set. See ``docs/configuration.md`` for the reference."""
 
@@ -104,6 +117,11 @@ class Settings(BaseSettings):
     )
 
     data_dir: Path = Field(default=Path("data"), description="Where everything that is produced lives")
+    preset: str | None = Field(
+        default=None,
+        description="A paper's values between the defaults and yours: qchunker-paper or hichunk-paper "
+        "(`hchem models presets`)",
+    )
     catalogue: CatalogueSettings = Field(default_factory=CatalogueSettings)
     crawl: CrawlSettings = Field(default_factory=CrawlSettings)
     corpus: CorpusSettings = Field(default_factory=CorpusSettings)
@@ -123,6 +141,10 @@ class Settings(BaseSettings):
         self.models.embeddings = self.embeddings
         if self.models.api_key is None and os.environ.get("OPENAI_API_KEY"):
             self.models.api_key = SecretStr(os.environ["OPENAI_API_KEY"])
+        self.models.complete_endpoints()
+        if self.models.log_file is None:
+            self.models.log_file = (self.data_dir / "logs" / "models.jsonl").absolute()
+        secrets.attach(self)
         return self
 
     @classmethod
@@ -134,8 +156,9 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Command line over environment over file."""
-        return (init_settings, env_settings, TomlConfigSettingsSource(settings_cls, config_path()))
+        """Command line over environment over file over preset."""
+        own = (init_settings, env_settings, _SettingsFile(settings_cls, config_path()))
+        return (*own, PresetSource(settings_cls, own))
 
     def catalogue_url(self) -> str:
         """The catalogue's URL, the password included."""

@@ -11,7 +11,7 @@ import re
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
@@ -27,6 +27,7 @@ from corpus.names import normalise_name, valid_cas
 from corpus.stages import BaseStep, Item, Outcome, StageContext
 from kg.extraction.context import language_of
 from kg.identity import AliasTable, Record, Verdict, decide, features
+from kg.proposals import IdentityGiven, Proposal, ProposeIdentity, candidate, propose, stated
 from kg.reference import compare
 from kg.schema import AliasKind, NodeLabel, Relation, mixture_key, substance_key, value_key
 from kg.settings import ExtractionSettings
@@ -86,17 +87,22 @@ class Decision:
 
 @dataclass
 class Resolution:
-    """Keys by mention (document, name, mixture) and what was decided on the way."""
+    """Keys by mention (document, name, mixture) and what was decided on the way.
+
+    ``open``: the first two mentions behind each review decision, by its id.
+    """
 
     keys: dict[Ref, str] = field(default_factory=dict)
     names: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     decisions: dict[str, Decision] = field(default_factory=dict)
+    open: dict[str, tuple[Mention, Mention]] = field(default_factory=dict)
 
-    def decide(self, kind: str, left: str, right: str, verdict: Verdict) -> None:
+    def decide(self, kind: str, left: str, right: str, verdict: Verdict) -> Decision:
         """Record a decision; ends in key order, so that a pair has one record."""
         left, right = sorted((left, right))
         made = Decision(kind, left, right, verdict.rule, verdict.why)
         self.decisions[made.id] = made
+        return made
 
 
 # --- union-find -----------------------------------------------------------------
@@ -199,7 +205,9 @@ def _pair(
         if normalise_name(a.name) != normalise_name(b.name) and (left, right) not in undone:
             result.decisions[made.id] = made
     elif verdict.kind == "review":
-        result.decide("review", a.name, b.name, verdict)
+        made_open = result.decide("review", a.name, b.name, verdict)
+        left_first = (a, b) if a.name == made_open.left else (b, a)
+        result.open.setdefault(made_open.id, left_first)
 
 
 def _checked(mentions: Sequence[Mention], group: Sequence[int], result: Resolution) -> list[list[int]]:
@@ -396,6 +404,12 @@ class ResolveStep(BaseStep):
         super().__init__(name=RESOLVE, version="2", batch_size=None)
         self.settings = settings
         self.models = models
+        self.skill = ProposeIdentity()
+
+    @property
+    def concurrency(self) -> int:
+        """Above 1 where a model is waited for."""
+        return self.models.concurrency(self.skill.name)
 
     def plan(self, ctx: StageContext) -> list[Item]:
         """One item, keyed on all kept assertions (their ids are content), the alias table and undone decisions."""
@@ -420,6 +434,8 @@ class ResolveStep(BaseStep):
             return []
         tolerance = self.settings.model_dump(include={"temperature_tolerance_k", "relative_tolerance"})
         inputs = [digest(*ids), digest(*names), digest(*undone)]
+        if not self.models.is_offline(self.skill.name):
+            inputs.append(self.models.identity(self.skill))
         return [Item(ITEM, fingerprint(self.name, self.version, inputs, tolerance))]
 
     def process(self, ctx: StageContext, item: Item) -> Outcome:
@@ -434,7 +450,13 @@ class ResolveStep(BaseStep):
         resolution = resolve(mentions, table, undone)
         updates = _updates(rows, resolution, self.settings)
         entities, aliases = _entities(rows, resolution, preferred, table)
+        proposals = self._proposals(ctx, resolution, table)
+        for key, proposal in proposals.items():
+            made, (one, two) = resolution.decisions[key], resolution.open[key]
+            remark = f"on {one.document[:12]} and {two.document[:12]}: {proposal.words}"
+            resolution.decisions[key] = replace(made, why=f"{made.why}; {remark}")
         counts = Counter(f"decision: {d.kind}" for d in resolution.decisions.values())
+        counts.update(f"proposal: {proposal.verdict}" for proposal in proposals.values())
         counts.update(
             f"reference: {c}" for u in updates for c in u["properties"].get("comparison", {}).values()
         )
@@ -446,6 +468,26 @@ class ResolveStep(BaseStep):
             _replace(session, entities, aliases, resolution)
 
         return Outcome(write=write, counts=dict(counts))
+
+    def _proposals(self, ctx: StageContext, resolution: Resolution, table: AliasTable) -> dict[str, Proposal]:
+        """A model's remarks on the open cases by decision; keys and merges are settled before and stay.
+
+        Offline there are none: the rules' answer would only repeat the entry.
+        Cases that somebody closed are not asked about.
+        """
+        if self.models.is_offline(self.skill.name):
+            return {}
+        with ctx.catalogue.reading() as session:
+            closed = set(
+                session.scalars(select(EntityDecision.decision_id).where(EntityDecision.undone.is_(True)))
+            )
+            cases = {key: pair for key, pair in sorted(resolution.open.items()) if key not in closed}
+            said = stated(session, {(m.document, m.name) for pair in cases.values() for m in pair})
+        givens = [
+            IdentityGiven(*(candidate(m.record, table, m.names, said[m.document, m.name]) for m in pair))
+            for pair in cases.values()
+        ]
+        return dict(zip(cases, propose(self.models, givens), strict=True))
 
     def retire(self, session: Session, item_ids: Sequence[str]) -> None:
         """No assertions are left: nothing has an identity."""

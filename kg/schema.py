@@ -154,6 +154,7 @@ class DropReason(StrEnum):
     NOT_ON_PAGE = "not_on_page"
     SELF_LOOP = "self_loop"
     MODEL_REJECTED = "model_rejected"
+    GIVES_ORDERS = "gives_orders"  # its quote is page text that addresses a language model
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
-from corpus.asking import translated
+from corpus.asking import ask_many
 from corpus.catalogue.tables import Assertion, Document, LedgerRow
 from corpus.documents import RefinedDocument, kept_documents
 from corpus.errors import TerminalError
@@ -21,6 +21,7 @@ from kg.extraction.skill import (
     ExtractAssertions,
     ExtractionGiven,
     assertion_id,
+    coded,
     drafts_of,
     subject_of,
     unique,
@@ -28,13 +29,14 @@ from kg.extraction.skill import (
 )
 from kg.schema import DropReason, mixture_key
 from kg.settings import ExtractionSettings
-from models.errors import AnswerRejected, ModelError
+from models.errors import AnswerRejected
 
 if TYPE_CHECKING:
     from models import Models
 
 EXTRACT, REFERENCE, RESOLVE = "graph.extract", "graph.reference", "graph.resolve"
 REFERENCE_KIND = "reference"
+_ENDPOINT_REFUSED = ("bad_request", "context_length")  # reasons that say nothing of an answer: there was none
 
 
 def extraction_steps(settings: ExtractionSettings, models: Models) -> list[Step]:
@@ -53,6 +55,11 @@ class ExtractStep(BaseStep):
         self.settings = settings
         self.models = models
         self.skill = ExtractAssertions()
+
+    @property
+    def concurrency(self) -> int:
+        """Documents at once: a model is waited for, rules compute."""
+        return self.models.concurrency(self.skill.name)
 
     def plan(self, ctx: StageContext) -> list[Item]:
         """Kept documents but reference rows, keyed on refined text, cleaned text, block map and model."""
@@ -101,36 +108,49 @@ class ExtractStep(BaseStep):
 
         return Outcome(write=write, counts=dict(counts), detail=_detail(rows))
 
-    def assertions(self, document: RefinedDocument) -> tuple[list[Assertion], list[str]]:
-        """Rows for a document, and the reasons of answers that could not become one."""
+    def questions(self, document: RefinedDocument) -> list[ExtractionGiven]:
+        """What is asked about a document: its windows, or for the rules the whole of it."""
         subject = subject_of(document)
-        offline = self.models.is_offline(self.skill.name)
         spans = (
             [(0, len(document.text))]
-            if offline
+            if self.models.is_offline(self.skill.name)
             else windows(document, self.settings.window, self.models.count_tokens)
         )
+        share = self.settings.rejected_share
+        return [ExtractionGiven(document, start, end, subject, share) for start, end in spans]
+
+    def assertions(self, document: RefinedDocument) -> tuple[list[Assertion], list[str]]:
+        """Rows for a document, and the reasons of answers that could not become one.
+
+        A window without a usable answer leaves the others alone; where the endpoint
+        refuses to read any of them, that is the document's failure (TerminalError).
+        """
+        questions = self.questions(document)
         drafts: list[Draft] = []
         dropped: list[str] = []
+        refused: list[AnswerRejected] = []
         source = "offline"
-        for start, end in spans:
-            given = ExtractionGiven(document, start, end, subject, self.settings.rejected_share)
-            try:
-                answer = self.models.run(self.skill, given)
-            except AnswerRejected:
-                dropped.append(DropReason.MODEL_REJECTED.value)
+        for given, answer in zip(questions, ask_many(self.models, self.skill, questions), strict=True):
+            if isinstance(answer, AnswerRejected):
+                unread = answer.reason in _ENDPOINT_REFUSED
+                refused += [answer] if unread else []
+                dropped.append(
+                    f"model_refused: {answer.reason}" if unread else DropReason.MODEL_REJECTED.value
+                )
                 continue
-            except ModelError as error:
-                raise translated(error, document.document_id) from error
             source = answer.source
-            made, reasons = drafts_of(given, answer.value, trusted=answer.source == "offline")
+            made, reasons = drafts_of(given, answer.value, trusted=source == "offline")
             drafts += made
             dropped += [reason.value for reason in reasons]
-        rows = {}
-        for draft in unique(drafts):
-            row = assertion_row(document, subject, draft, source)
-            rows[row.assertion_id] = row
-        return [rows[key] for key in sorted(rows)], dropped
+        if refused and len(refused) == len(questions):
+            raise TerminalError(str(refused[0]), reason=refused[0].reason, item_id=document.document_id)
+        sources = [(draft, source) for draft in unique(drafts)]
+        if not self.models.is_offline(self.skill.name):
+            sources += [(draft, "offline") for draft in unique(coded(document))]
+        subject = questions[0].subject if questions else None
+        rows = [assertion_row(document, subject, draft, maker) for draft, maker in sources]
+        by_id = {row.assertion_id: row for row in rows}
+        return [by_id[key] for key in sorted(by_id)], dropped
 
     def retire(self, session: Session, item_ids: Sequence[str]) -> None:
         """A document that is no longer kept takes its assertions with it."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import numpy as np
@@ -50,6 +52,107 @@ class AnswerStore(Protocol):
 
     def served(self, key: str) -> None:
         """Count that the answer was given again without a call."""
+        ...
+
+    def flush(self) -> None:
+        """Write what a store gathers in memory (verdicts, counts; never answers)."""
+        ...
+
+
+@dataclass
+class BatchLine:
+    """A question in a batch job that is not settled yet, with what its answer will be stored with.
+
+    ``position`` orders the lines as in the job's file; ``form`` is the response
+    format and the name of the output limit it was asked with; ``price`` holds the
+    prices of a million tokens that apply to it.
+    """
+
+    key: str
+    skill: str
+    skill_version: str
+    draw: int
+    parameters: dict[str, Any]
+    form: dict[str, str]
+    price: dict[str, Any] | None = None
+    position: int = 0
+
+
+@dataclass
+class BatchJob:
+    """A file of questions at an endpoint's batch API.
+
+    ``state``: submitting (it may or may not exist at the endpoint), open,
+    cancelling (a person cancelled it), collected, given_up. ``file_id``,
+    ``batch_id`` and ``status`` are the endpoint's words; ``answered`` and ``failed`` are its counts until the job is
+    collected, and ours from then on.
+    """
+
+    job_id: str
+    base_url: str
+    model: str
+    skills: list[str]
+    total: int
+    state: str = "submitting"
+    file_id: str = ""
+    batch_id: str = ""
+    status: str = ""
+    answered: int = 0
+    failed: int = 0
+    detail: str = ""
+    created_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more is expected of it."""
+        return self.state in ("collected", "given_up")
+
+
+class BatchStore(Protocol):
+    """Where batch jobs are recorded before they are sent (``corpus.catalogue.stores`` implements it)."""
+
+    def claim(self, job: BatchJob, lines: Sequence[BatchLine]) -> set[str]:
+        """Record a job with those of the lines whose key no unfinished job holds; returns their keys.
+
+        In one transaction, so that two processes never send the same question.
+        Without any such line nothing is recorded.
+        """
+        ...
+
+    def save(self, job: BatchJob) -> None:
+        """Record a job's present state; a person's wish to cancel it is kept."""
+        ...
+
+    def job(self, job_id: str) -> BatchJob | None:
+        """A job by its id."""
+        ...
+
+    def is_sending(self, job_id: str) -> bool:
+        """Whether another process may still be sending a recorded job: it runs, or nobody can tell."""
+        ...
+
+    def jobs(self, *, ended: bool = False) -> list[BatchJob]:
+        """Unfinished jobs (with ``ended`` all jobs), oldest first."""
+        ...
+
+    def lines(self, job_id: str) -> list[BatchLine]:
+        """The lines of a job that are not settled, by position."""
+        ...
+
+    def holders(self, keys: Sequence[str]) -> dict[str, str]:
+        """Which unfinished job holds a key, for the keys that are held."""
+        ...
+
+    def settle(self, job_id: str, keys: Sequence[str]) -> None:
+        """Forget lines whose answers are stored or will not come."""
+        ...
+
+
+class Slots(Protocol):
+    """Who may wait for a model at once, over all processes (``flows.slots`` implements it)."""
+
+    def hold(self, needless: Callable[[], bool]) -> AbstractContextManager[None]:
+        """Hold a slot for a block, waiting for one unless ``needless`` says that the block has nothing to do."""
         ...
 
 

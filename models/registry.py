@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from pydantic import BaseModel
 
+from models.client.batch import BatchQueue
 from models.client.breaker import BreakerLayer
 from models.client.budget import BudgetLayer, Budgets
 from models.client.cache import AnswerCache
@@ -19,17 +20,19 @@ from models.client.call import Call, Layer, Reply, Transient
 from models.client.http import Clients, HttpLayer, schema_request
 from models.client.limits import LimitLayer
 from models.client.parse import Unreadable, parse
+from models.client.record import RecordLayer
 from models.client.retry import RetryLayer
 from models.errors import AnswerDeferred, AnswerRejected, ModelError, ModelRefused, OfflineUnavailable
 from models.languages import is_chinese
 from models.prompts import fence, neutral
-from models.protocols import AnswerStore, Embedder, Perplexity, StoredAnswer, VectorStore
+from models.protocols import AnswerStore, BatchStore, Embedder, Perplexity, StoredAnswer, VectorStore
 from models.settings import ModelSettings, ResolvedModel, is_loopback
 from models.skills import Answer, Message, Skill, Verdict
 from models.tokens import TokenCounter, token_counter
 from models.usage import Usage
 
 logger = logging.getLogger(__name__)
+_WARNED: set[str] = set()  # addresses that this process has warned of
 
 In = TypeVar("In")
 _Ask = TypeVar("_Ask")
@@ -42,8 +45,9 @@ class Models:
     """The one door to language and embedding models. Safe to share between threads.
 
     ``answers`` and ``vectors`` keep what was paid for; without them nothing is
-    remembered between runs. It is built from settings and never pickled: each
-    process makes its own.
+    remembered between runs. ``batches`` (with ``answers``) allows the batch API:
+    ``models.batches`` is the queue that a run works off. It is built from settings
+    and never pickled: each process makes its own.
     """
 
     def __init__(
@@ -51,6 +55,7 @@ class Models:
         settings: ModelSettings | None = None,
         answers: AnswerStore | None = None,
         vectors: VectorStore | None = None,
+        batches: BatchStore | None = None,
     ) -> None:
         self.settings = settings or ModelSettings()
         self._answers = answers
@@ -62,11 +67,19 @@ class Models:
         self._perplexity: Perplexity | None = None
         self.budget = Budgets(self.settings.budget, self.settings.skill_budgets())
         self._endpoints: dict[str, Layer] = {}
-        for address in sorted({resolved.base_url for resolved in self.settings.configured().values()}):
-            if address.startswith("http://") and not is_loopback(address):
+        for address in self.settings.addresses():
+            if address.startswith("http://") and not is_loopback(address) and address not in _WARNED:
+                _WARNED.add(address)
                 logger.warning("%s is not encrypted: prompts and keys can be read on the way", address)
         self._http = HttpLayer(self.clients)
-        self._cache = AnswerCache(BudgetLayer(self._limited, self.budget), answers)
+        self._online: Layer = BudgetLayer(self._limited, self.budget)
+        self._cache = AnswerCache(self._routed, answers)
+        self._record = RecordLayer(self._cache, self.settings)
+        self.batches: BatchQueue | None = None
+        if answers is not None and batches is not None:
+            self.batches = BatchQueue(
+                self.settings, self.clients, self._http, answers, batches, self.budget, self._usage
+            )
 
     @classmethod
     def offline(cls) -> Models:
@@ -123,8 +136,9 @@ class Models:
         Calls run at once up to ``limits.concurrency``. Where they share a long
         beginning (``skill.shares_prefix``, several draws) the first one is sent
         alone, so that the server's prefix cache is warm for the rest and a document
-        is paid for once. An answer that was rejected stands as its error in its
-        place. Any other error is raised when the calls in flight have ended; what
+        is paid for once. An answer that was rejected, or a question that the endpoint
+        refuses (too long, filtered), stands as AnswerRejected in its place. Any other
+        error is raised when the calls in flight have ended; what
         was answered by then is stored and not asked again.
         """
         asks = [(given, draw) for given in inputs for draw in draws]
@@ -132,6 +146,8 @@ class Models:
         def one(ask: tuple[In, int]) -> Answer[Out] | AnswerRejected | ModelError:
             try:
                 return self.run(skill, ask[0], draw=ask[1])
+            except ModelRefused as error:
+                return error if error.halts else AnswerRejected(str(error), reason=error.reason)
             except ModelError as error:
                 return error
 
@@ -196,7 +212,7 @@ class Models:
 
     def _ask(self, skill: Skill[In, Out], given: In, draw: int, resolved: ResolvedModel) -> Answer[Out]:
         call = _call_of(skill, given, draw, resolved)
-        with self._cache.locks.hold(call.key()):
+        with self._cache.hold(call.key()):
             known = self._repeated_before(skill, given, call)
             if known is not None:
                 return known
@@ -228,13 +244,18 @@ class Models:
         raise self._rejected(skill, verdict)
 
     def _repeated_before(self, skill: Skill[In, Out], given: In, call: Call) -> Answer[Out] | None:
-        """An accepted repeat of an answer that was refused in an earlier run: it is paid for, use it."""
+        """The repeat of an answer that was refused before: it is paid for, or waits for a batch job; go on with it."""
         first = self._cache.stored(call.key())
         if first is None or first.state != "refused":
             return None
         second = _repeat_of(skill, given, call, first)
-        known = self._cache.stored(second.key()) if second is not None else None
-        if second is None or known is None or known.state == "refused":
+        if second is None:
+            return None
+        known = self._cache.stored(second.key())
+        if self._waits(second) or (known is not None and known.state == "stored"):
+            reply = Reply(first.raw, first.finish_reason)
+            return self._ask_again(skill, given, call, reply, _judge(skill, given, reply)[1])
+        if known is None or known.state == "refused":
             return None
         reply = self._call(second)
         value, verdict = _judge(skill, given, reply)
@@ -242,10 +263,24 @@ class Models:
             return None
         return self._accept(second, reply, value)
 
+    def _waits(self, call: Call) -> bool:
+        """Whether a repeat is on its way by the batch API, or goes that way now that its first answer is refused."""
+        if self.batches is None or not self.batches.takes(call):
+            return False
+        return self._cache.stored(call.key()) is None or self.batches.waits(call.key())
+
     def _call(self, call: Call) -> Reply:
-        reply = self._cache(call)
+        reply = self._record(call)
+        if reply.from_store and self.batches is not None and self.batches.collected(reply.key):
+            return replace(reply, from_store=False)  # asked in this run, and counted when it was collected
         self._usage.reply(call.skill, reply)
         return reply
+
+    def _routed(self, call: Call) -> Reply:
+        """Where a call goes that the store cannot answer."""
+        if self.batches is not None and self.batches.takes(call):
+            self.batches.ask(call)
+        return self._online(call)
 
     def _accept(self, call: Call, reply: Reply, value: Out) -> Answer[Out]:
         if not reply.from_store:
@@ -276,6 +311,7 @@ class Models:
         limits = self.settings.limits
 
         def before_again(call: Call, failure: Transient) -> None:
+            self._record.repeated(call, failure)
             if failure.billed:
                 self.budget.charge(call)
             limited.request()
@@ -344,8 +380,14 @@ class Models:
         chat = "" if self.settings.configured() else "offline, rules answer every skill; "
         return chat + "; ".join(f"{finding.name}: {finding.seen}" for finding in findings)
 
+    def flush(self) -> None:
+        """Have the store write what it gathers in memory (verdicts, counts; answers are stored at once)."""
+        self._cache.flush()
+
     def close(self) -> None:
-        """Close connections. The object can be used again."""
+        """Write what is gathered and close connections. The object can be used again."""
+        self.flush()
+        self._record.close()
         self.clients.close()
 
 

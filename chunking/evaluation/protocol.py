@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import structlog
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
-from chunking.answering import AnswerQuestion
+from chunking.answering import AnswerOut, AnswerQuestion
 from chunking.asking import MERGED, TREE_METHODS, TitleSubjects, answer_input, build_context
 from chunking.evaluation import metrics
 from chunking.evaluation.metrics import Region
@@ -20,9 +22,13 @@ from chunking.retrieval import Context, Forest, ranked_by
 from chunking.subjects import Subjects
 from corpus.catalogue.tables import Document, Question
 from corpus.ids import digest
+from models.errors import AnswerRejected
+from models.skills import Answer
 
 if TYPE_CHECKING:
     from models import Models
+
+log = structlog.get_logger("hchem.evaluation")
 
 EVALUATION_SPLIT = "eval"
 _DEPTHS = (1, 5)
@@ -93,6 +99,8 @@ class MethodResult:
     main: dict[str, Values] = field(default_factory=dict)
     budgets: dict[int, Values] = field(default_factory=dict)
     hits: dict[str, dict[int, Values]] = field(default_factory=dict)
+    refused: Counter[str] = field(default_factory=Counter)
+    """Answers that failed their check, by reason; they count as not answered."""
 
 
 def evaluate_method(
@@ -140,20 +148,25 @@ class _Answerer:
     title_of: Mapping[str, str]
     models: Models
 
-    def __call__(self, question: EvaluationQuestion, context: Context) -> tuple[str, bool]:
-        if not context.nodes:
-            return "", False
-        given = answer_input(
-            question.question,
-            question.language,
-            context,
-            self.forest,
-            self.lexical,
-            self.titles,
-            self.title_of,
-        )
-        value = self.models.run(AnswerQuestion(), given).value
-        return (value.answer if value.found else ""), value.found
+    def __call__(
+        self, questions: Sequence[EvaluationQuestion], contexts: Sequence[Context]
+    ) -> list[Answer[AnswerOut] | AnswerRejected | None]:
+        """Answers in the order of the questions; None where there is no context to answer from."""
+        given = [
+            answer_input(
+                question.question,
+                question.language,
+                context,
+                self.forest,
+                self.lexical,
+                self.titles,
+                self.title_of,
+            )
+            for question, context in zip(questions, contexts, strict=True)
+            if context.nodes
+        ]
+        found = iter(self.models.run_many(AnswerQuestion(), given))
+        return [next(found) if context.nodes else None for context in contexts]
 
 
 def _evaluate_label(
@@ -161,11 +174,11 @@ def _evaluate_label(
     questions: Sequence[EvaluationQuestion],
     ranked: Sequence[list[str]],
     forest: Forest,
-    answer: Callable[[EvaluationQuestion, Context], tuple[str, bool]],
+    answers: _Answerer,
     settings: EvaluationSettings,
 ) -> MethodResult:
     result = MethodResult(label)
-    rows: list[dict[str, float | None]] = []
+    chosen: list[Context] = []
     for question, keys in zip(questions, ranked, strict=True):
         contexts = {
             budget: build_context(keys, forest, label, budget, strict=settings.strict_merge)
@@ -174,10 +187,17 @@ def _evaluate_label(
         for budget in settings.budgets:
             recall = metrics.evidence_recall(question.evidence, contexts[budget].spans())
             result.budgets.setdefault(budget, []).append(recall)
-        context = contexts[settings.budget]
-        rows.append(
-            _retrieval_figures(question, context) | _answer_figures(question, *answer(question, context))
-        )
+        chosen.append(contexts[settings.budget])
+    rows: list[dict[str, float | None]] = []
+    for question, context, answer in zip(questions, chosen, answers(questions, chosen), strict=True):
+        if isinstance(answer, AnswerRejected):
+            result.refused[answer.reason] += 1
+            log.warning(
+                "answer refused", method=label, question=question.question_id, reason=str(answer)[:400]
+            )
+        value = answer.value if isinstance(answer, Answer) and answer.value.found else None
+        figures = _answer_figures(question, value.answer if value else "", value is not None)
+        rows.append(_retrieval_figures(question, context) | figures)
     result.main = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
     return result
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -200,6 +201,7 @@ class ScoreStep(_EvaluateStep):
             "located": located,
             "figures": len(rows),
         }
+        counts |= _refused(results)
 
         def write(session: Session) -> None:
             self.retire(session, [_ALL])
@@ -238,6 +240,12 @@ class ScoreStep(_EvaluateStep):
                 chunks = load_chunks(session, method)
             results += evaluate_method(chunks, questions, ranked, subjects, self._models, self._settings)
         return results
+
+
+def _refused(results: Iterable[MethodResult]) -> dict[str, int]:
+    """Answers of all methods that failed their check, by reason."""
+    total = sum((result.refused for result in results), Counter[str]())
+    return {f"answers_refused_{reason}": count for reason, count in sorted(total.items())}
 
 
 def _scores_fingerprint(session: Session, method: str) -> str:

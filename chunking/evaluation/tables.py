@@ -87,6 +87,8 @@ def _main(result: MethodResult, bootstrap: Bootstrap, setting: dict[str, Any]) -
     for metric, values in result.main.items():
         own = setting | ({"meteor": meteor_stages()} if metric == "meteor" else {})
         own |= {"not_located": sum(value is None for value in values)} if metric in _UNITS else {}
+        if metric == "answered" and result.refused:
+            own |= {"refused": dict(sorted(result.refused.items()))}
         rows.append(_row("main", result.label, metric, bootstrap.mean(values), _unit(metric), own))
     return rows
 

@@ -7,11 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 from chunking.headings import visible
 from chunking.hichunk.inference import infer
-from chunking.hichunk.levels import MAX_LEVEL, AssignLevels, LevelsIn, Point, salvage, system_prompt
+from chunking.hichunk.levels import (
+    MAX_LEVEL,
+    RULES_PROMPT,
+    AssignLevels,
+    LevelsIn,
+    Point,
+    prompt_around,
+    salvage,
+)
 from chunking.hichunk.tree import build_tree
 from chunking.partition import SegmentResult
 from chunking.vectors import SentenceVectors
 from models.errors import AnswerRejected
+from models.languages import language_of
+from models.prompts import neutral
 
 if TYPE_CHECKING:
     from models import Models
@@ -38,8 +48,10 @@ def hichunk(
     skill = AssignLevels()
     views = [visible(text[start:end])[: options.view] for start, end in table.sentences]
     # The longest index that a line can carry is counted, so that renumbering never exceeds the window.
-    costs = [models.count_tokens(f"{len(views)} @ {view}\n") for view in views]
-    gaps = _gaps(table) if models.is_offline(skill.name) else []
+    costs = [models.count_tokens(f"{len(views)} @ {neutral(view)}\n") for view in views]
+    offline = models.is_offline(skill.name)
+    prompt = RULES_PROMPT[language_of(language)] if offline else models.count_tokens(prompt_around(language))
+    gaps = _gaps(table) if offline else []
     problems: list[dict[str, Any]] = []
 
     def levels(start: int, count: int, residual: list[int]) -> list[Point]:
@@ -60,7 +72,7 @@ def hichunk(
             problems.append({"start": start, "dropped": bad[:20], "dropped_count": len(bad)})
         return kept
 
-    found = infer(costs, models.count_tokens(system_prompt(language)), options.window, levels)
+    found = infer(costs, prompt, options.window, levels)
     nodes = build_tree(found.points, table, options.size, options.max_level)
     record = {
         "levels": {

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
 from chunking.qchunker.guards import LENGTH_RATIO, guard
-from models.skills import ACCEPT, Message, Skill, Verdict
+from models.languages import wrong_language
+from models.prompts import Prompts, Quoted
+from models.skills import ACCEPT, Skill, Verdict
 
 
 class VerifiedItem(BaseModel):
@@ -51,42 +53,31 @@ class CompleteIn:
     language: str
 
 
-_SYSTEM_ZH = (
-    "你是知识补全者。逐项核实缺失信息：是否为理解该块所必需（needed）、是否由文档原文陈述（stated）、是否引入了新话题（new_topic）。"
-    "只把通过核实的内容以原文的措辞和该块的文风插入合适的位置。块中原有的每个字、数字、单位和否定都必须保留，不得添加任何未陈述的事实，"
-    f"长度不超过原来的{LENGTH_RATIO}倍。"
-    '只输出JSON：{"items":[{"index":0,"needed":true,"stated":true,"new_topic":false}],"text":"改写后的块"}'
-)
-_SYSTEM_EN = (
-    "You complete text chunks. Verify each missing item: needed to understand the chunk, stated in the document's words, "
-    "not a new topic. Weave only the verified ones in, in their own words and the chunk's style, where they belong. "
-    "Keep every word, number, unit and negation of the chunk; add no fact that is not stated; at most "
-    f"{LENGTH_RATIO} times the length. Answer in JSON only: "
-    '{"items":[{"index":0,"needed":true,"stated":true,"new_topic":false}],"text":"the rewritten chunk"}'
-)
-
-
 class CompleteChunk(Skill[CompleteIn, Completion]):
     """Chunk and missing items to the completed chunk. Offline: stated words inserted verbatim."""
 
     name: ClassVar[str] = "complete_chunk"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     output: ClassVar[type[BaseModel]] = Completion
+    prompts: ClassVar[Prompts] = Prompts(__package__, "complete_chunk")
 
-    def messages(self, given: CompleteIn) -> list[Message]:
-        """Chunk and numbered items."""
-        zh = given.language.startswith("zh")
-        items = "\n".join(
-            f"{i}. [{item.kind}] {item.need}: {item.quote}" for i, item in enumerate(given.items)
-        )
-        return [
-            Message("system", _SYSTEM_ZH if zh else _SYSTEM_EN),
-            Message("user", f"<chunk>\n{given.chunk}\n</chunk>\n<items>\n{items}\n</items>"),
-        ]
+    def values(self, given: CompleteIn) -> dict[str, float | Quoted]:
+        """Chunk, then the numbered items."""
+        items = [{"index": i, **asdict(item)} for i, item in enumerate(given.items)]
+        return {
+            "chunk": Quoted(given.chunk, "chunk"),
+            "items": Quoted.as_json(items, "items"),
+            "ratio": LENGTH_RATIO,
+        }
 
     def check(self, given: CompleteIn, answer: Completion) -> Verdict:
-        """The guard against the quotes of the accepted items; on failure the model is asked once more."""
-        reasons = guard(given.chunk, answer.text, accepted_quotes(given, answer.items))
+        """Language, and the guard against the quotes of the accepted items; on failure the model is asked once more."""
+        quotes = accepted_quotes(given, answer.items)
+        reasons = guard(given.chunk, answer.text, quotes)
+        complaint = wrong_language(answer.text, given.language)
+        # a chunk may itself be in another language than its document
+        if complaint and not wrong_language("\n".join([given.chunk, *quotes]), given.language):
+            reasons.insert(0, complaint)
         return Verdict.ask_again(*reasons) if reasons else ACCEPT
 
     def offline(self, given: CompleteIn) -> Completion:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from chunking.chunkscore import Selector, Variant, boundary_losses
 from chunking.partition import Node, SegmentResult, Span, flat
-from chunking.qchunker.completer import CompleteChunk, CompleteIn, Support
+from chunking.qchunker.completer import CompleteChunk, CompleteIn, Completion, Support
 from chunking.qchunker.guards import guard
 from chunking.qchunker.outline import Outline, OutlineIn, OutlineQuestion, QuestionOutline, anchors
-from chunking.qchunker.reviewer import DocumentStructure, ReviewChunk, ReviewIn, locate_items
+from chunking.qchunker.reviewer import (
+    DocumentStructure,
+    LocatedItem,
+    Review,
+    ReviewChunk,
+    ReviewIn,
+    locate_items,
+)
 from chunking.qchunker.sampling import Candidate, offline_candidates
 from chunking.qchunker.segmenter import SegmentText, model_candidates, segment, spans_of, window_end
 from chunking.vectors import SentenceVectors
-from models.errors import AnswerRejected
+from models.errors import AnswerDeferred, AnswerRejected
 from models.protocols import Perplexity
+from models.skills import Answer
 
 if TYPE_CHECKING:
     from models import Models
@@ -87,13 +96,13 @@ def _outline(debate: _Debate) -> list[OutlineQuestion]:
     skill = QuestionOutline()
     merged: dict[tuple[str, str], OutlineQuestion] = {}
     source, refused = "", []
-    for begin, end in _windows(debate, skill.name):
-        units = max(1, round(_tokens(debate, begin, end) / max(debate.options.size, 1)))
-        given = OutlineIn(debate.text[begin:end], debate.language, units)
-        try:
-            answer = debate.models.run(skill, given)
-        except AnswerRejected as error:
-            refused.append(str(error))
+    windows = [
+        OutlineIn(debate.text[begin:end], debate.language, _units(debate, begin, end))
+        for begin, end in _windows(debate, skill.name)
+    ]
+    for answer in debate.models.run_many(skill, windows):
+        if isinstance(answer, AnswerRejected):
+            refused.append(str(answer))
             continue
         source = answer.source
         _merge(merged, answer.value)
@@ -130,8 +139,10 @@ def _windows(debate: _Debate, skill: str) -> list[Span]:
     return spans
 
 
-def _tokens(debate: _Debate, begin: int, end: int) -> int:
-    return debate.models.count_tokens(debate.text[begin:end])
+def _units(debate: _Debate, begin: int, end: int) -> int:
+    """Chunks to be expected of a stretch of the text."""
+    tokens = debate.models.count_tokens(debate.text[begin:end])
+    return max(1, round(tokens / max(debate.options.size, 1)))
 
 
 # --- agent 2 -------------------------------------------------------------------------------------------------
@@ -202,76 +213,97 @@ def _question_of(
 
 def _complete(debate: _Debate, nodes: Sequence[Node]) -> dict[int, str]:
     """Review every chunk, complete those that need it; everything found and discarded is recorded."""
-    structure = DocumentStructure.of(debate.text)
-    views = _views(debate)
+    givens = _review_inputs(debate, nodes)
+    entries: list[dict[str, Any]] = []
+    lacking: dict[int, CompleteIn] = {}
+    for index, (given, review) in enumerate(zip(givens, _reviews(debate, givens), strict=True)):
+        entry, items = _reviewed(given, review)
+        entries.append({"chunk": index, "incomplete": bool(items), **entry})
+        if items:
+            lacking[index] = CompleteIn(given.chunk, _supports(items, debate.text), debate.language)
     completed: dict[int, str] = {}
-    reviews: list[dict[str, Any]] = []
-    counts = {"reviewed": 0, "incomplete": 0, "completed": 0, "kept": 0}
-    for index, node in enumerate(nodes):
-        given = ReviewIn(
+    for index, answer in zip(
+        lacking, debate.models.run_many(CompleteChunk(), list(lacking.values())), strict=True
+    ):
+        added, text = _completed(lacking[index], answer)
+        entries[index] |= added
+        if text:
+            completed[index] = text
+    counts = {
+        "reviewed": len(nodes),
+        "incomplete": len(lacking),
+        "completed": len(completed),
+        "kept": len(lacking) - len(completed),
+    }
+    told = [entry for entry in entries if len(entry) > 2]
+    debate.record["reviewer"] = {"chunks": told, "counts": counts}
+    return completed
+
+
+def _review_inputs(debate: _Debate, nodes: Sequence[Node]) -> list[ReviewIn]:
+    """What is asked of each chunk; its view is the window that holds its beginning."""
+    structure = DocumentStructure.of(debate.text)
+    views = [(begin, end, debate.text[begin:end]) for begin, end in _windows(debate, ReviewChunk.name)]
+    return [
+        ReviewIn(
             debate.text,
             node.start,
             node.end,
             debate.language,
-            view=_view(views, node, debate.text),
+            view=next((view for begin, end, view in views if begin <= node.start < end), debate.text),
             structure=structure,
         )
-        entry = _review_one(debate, given, index)
-        counts["reviewed"] += 1
-        if entry.get("incomplete"):
-            counts["incomplete"] += 1
-            text = entry.pop("text", None)
-            counts["completed" if text else "kept"] += 1
-            if text:
-                completed[index] = text
-        if len(entry) > 2:
-            reviews.append(entry)
-    debate.record["reviewer"] = {"chunks": reviews, "counts": counts}
-    return completed
+        for node in nodes
+    ]
 
 
-def _views(debate: _Debate) -> list[Span]:
-    return _windows(debate, ReviewChunk.name)
+def _reviews(debate: _Debate, givens: Sequence[ReviewIn]) -> list[Answer[Review] | AnswerRejected]:
+    """Reviews in the order of the chunks, view by view, so that a view is paid for once.
+
+    A view whose answers wait for a batch job does not keep the others out of it.
+    """
+    found: list[Answer[Review] | AnswerRejected] = []
+    deferred: AnswerDeferred | None = None
+    for _, group in itertools.groupby(givens, key=lambda given: given.view):
+        try:
+            found += debate.models.run_many(ReviewChunk(), list(group))
+        except AnswerDeferred as error:
+            deferred = error
+    if deferred is not None:
+        raise deferred
+    return found
 
 
-def _view(views: Sequence[Span], node: Node, text: str) -> str:
-    """The window that holds the chunk's beginning: the shared prefix of its reviews."""
-    begin, end = next((span for span in views if span[0] <= node.start < span[1]), (0, len(text)))
-    return text[begin:end]
-
-
-def _review_one(debate: _Debate, given: ReviewIn, index: int) -> dict[str, Any]:
-    entry: dict[str, Any] = {"chunk": index, "incomplete": False}
-    try:
-        answer = debate.models.run(ReviewChunk(), given)
-    except AnswerRejected as error:
-        return {**entry, "review_refused": str(error)}
+def _reviewed(
+    given: ReviewIn, answer: Answer[Review] | AnswerRejected
+) -> tuple[dict[str, Any], list[LocatedItem]]:
+    """What is recorded of a review, and the items to be woven in."""
+    if isinstance(answer, AnswerRejected):
+        return {"review_refused": str(answer)}, []
     items, discarded = locate_items(given, answer.value)
-    if discarded:
-        entry["discarded"] = discarded
+    entry: dict[str, Any] = {"discarded": discarded} if discarded else {}
     if not items:
-        return entry
+        return entry, []
     entry |= {"source": answer.source, "items": [item.as_dict() for item in items]}
     if not answer.value.incomplete:
-        return {**entry, "kept": "the reviewer finds the chunk complete enough"}
-    entry["incomplete"] = True
-    supports = tuple(Support(item.kind, item.need, debate.text[item.start : item.end]) for item in items)
-    return _complete_one(debate, CompleteIn(given.chunk, supports, debate.language), entry)
+        return {**entry, "kept": "the reviewer finds the chunk complete enough"}, []
+    return entry, items
 
 
-def _complete_one(debate: _Debate, given: CompleteIn, entry: dict[str, Any]) -> dict[str, Any]:
-    try:
-        answer = debate.models.run(CompleteChunk(), given)
-    except AnswerRejected as error:
-        return {**entry, "kept": str(error)}
-    accepted = [
-        item.index for item in answer.value.items if item.accepted and 0 <= item.index < len(given.items)
-    ]
-    entry["accepted"] = sorted(set(accepted))
+def _supports(items: Sequence[LocatedItem], text: str) -> tuple[Support, ...]:
+    return tuple(Support(item.kind, item.need, text[item.start : item.end]) for item in items)
+
+
+def _completed(given: CompleteIn, answer: Answer[Completion] | AnswerRejected) -> tuple[dict[str, Any], str]:
+    """What is recorded of a completion, and the new text (empty where the chunk is kept)."""
+    if isinstance(answer, AnswerRejected):
+        return {"kept": str(answer)}, ""
+    accepted = sorted(
+        {item.index for item in answer.value.items if item.accepted and 0 <= item.index < len(given.items)}
+    )
+    entry: dict[str, Any] = {"accepted": accepted}
     if answer.value.text == given.chunk or not accepted:
-        return {**entry, "kept": "no item passed verification within the length limit"}
+        return {**entry, "kept": "no item passed verification within the length limit"}, ""
     # The skill's check has proved this; it is proved again because facts are at stake and it costs little.
-    reasons = guard(given.chunk, answer.value.text, [given.items[i].quote for i in entry["accepted"]])
-    if reasons:
-        return {**entry, "kept": "; ".join(reasons)}
-    return {**entry, "text": answer.value.text}
+    reasons = guard(given.chunk, answer.value.text, [given.items[i].quote for i in accepted])
+    return ({**entry, "kept": "; ".join(reasons)}, "") if reasons else (entry, answer.value.text)

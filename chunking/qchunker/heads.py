@@ -55,9 +55,9 @@ def locate_heads(text: str, heads: Sequence[str], snap: Sequence[int] = ()) -> L
     starts: list[int] = []
     indices: list[int] = []
     unresolved: list[str] = []
-    cursor = fuzzy = 0
+    cursor = behind = fuzzy = 0
     for index, head in enumerate(heads):
-        at, exact = _find(text, head, cursor)
+        at, exact = _find(text, head, cursor, behind)
         if at is not None and not exact:
             at = _nearest(snap, at, cursor)
             fuzzy += at is not None
@@ -67,10 +67,13 @@ def locate_heads(text: str, heads: Sequence[str], snap: Sequence[int] = ()) -> L
         starts.append(at)
         indices.append(index)
         cursor = at + 1
+        behind = at + min(
+            len(head.strip()), _LONGEST
+        )  # a repeated head is not its own next place, nearly matched
     return Located(tuple(starts), tuple(unresolved), fuzzy, tuple(indices))
 
 
-def _find(text: str, head: str, cursor: int) -> tuple[int | None, bool]:
+def _find(text: str, head: str, cursor: int, behind: int) -> tuple[int | None, bool]:
     if not head.strip():
         return None, True
     for form in (head, head.strip()):
@@ -82,10 +85,10 @@ def _find(text: str, head: str, cursor: int) -> tuple[int | None, bool]:
         return None, False
     from rapidfuzz import fuzz
 
-    found = fuzz.partial_ratio_alignment(wanted, text[cursor:], score_cutoff=FUZZY_SCORE)
+    found = fuzz.partial_ratio_alignment(wanted, text[behind:], score_cutoff=FUZZY_SCORE)
     if found is None or found.src_end - found.src_start < 0.7 * len(wanted):
         return None, False
-    return cursor + int(found.dest_start), False
+    return behind + int(found.dest_start), False
 
 
 def _nearest(snap: Sequence[int], at: int, cursor: int) -> int | None:

@@ -2,50 +2,263 @@
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import fields
+from datetime import timedelta
+from functools import cache
+from typing import Any, cast
 
 import numpy as np
-from sqlalchemy import select, update
+from sqlalchemy import Connection, Table, bindparam, delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DBAPIError
 
 from corpus.catalogue.database import Catalogue
-from corpus.catalogue.tables import Embedding, ModelCall
-from models.protocols import StoredAnswer, Vectors
+from corpus.catalogue.leases import _is_dead, holder_name
+from corpus.catalogue.tables import Embedding, ModelBatch, ModelBatchLine, ModelCall, now
+from corpus.errors import TransientError
+from models.protocols import BatchJob, BatchLine, StoredAnswer, Vectors
 
 _SLICE = 500  # identifiers per query: databases limit the number of parameters
+_SENDING = timedelta(hours=1)
+_NOTES = 64  # verdicts, or answers served, that are written together
 
 
 class CatalogueAnswers:
-    """Raw model answers in the table ``model_calls``."""
+    """Raw model answers in the table ``model_calls``. Safe to share between threads.
+
+    An answer is committed by ``put`` itself. What is noted of it afterwards (its
+    verdict, how often it was served) is kept in memory, where ``get`` sees it, and
+    written with the next answer, when ``_NOTES`` of them wait, or by ``flush``: a
+    killed process loses such notes, never an answer, and the next one judges a
+    stored answer again.
+    """
 
     def __init__(self, catalogue: Catalogue, run_id: str = "") -> None:
         self._catalogue = catalogue
         self._run_id = run_id
+        self._lock = threading.Lock()
+        self._verdicts: dict[str, tuple[str, str]] = {}
+        self._served: Counter[str] = Counter()
+        self._served_since = 0
+        self._reading = threading.Lock()
+        self._connection: Connection | None = None
 
     def get(self, key: str) -> StoredAnswer | None:
         """The stored answer, refused ones included."""
-        with self._catalogue.reading() as session:
-            row = session.get(ModelCall, key)
-            if row is None:
-                return None
-            return StoredAnswer(**{f.name: getattr(row, f.name) for f in fields(StoredAnswer)})
+        row = self._read(key)
+        if row is None:
+            return None
+        answer = StoredAnswer(*row)
+        with self._lock:
+            answer.state, answer.reason = self._verdicts.get(key, (answer.state, answer.reason))
+        return answer
 
     def put(self, answer: StoredAnswer) -> None:
-        """Store an answer before it is parsed."""
-        values = {f.name: getattr(answer, f.name) for f in fields(StoredAnswer)}
-        with self._catalogue.writing() as session:
-            session.merge(ModelCall(**values, run_id=self._run_id))
+        """Store an answer before it is parsed, with what is still to be written of others."""
+        with self._lock:
+            self._verdicts.pop(answer.key, None)  # of the answer that is replaced
+        self._write(answer)
 
     def mark(self, key: str, state: str, reason: str = "") -> None:
         """Record that the answer was accepted or refused."""
-        with self._catalogue.writing() as session:
-            session.execute(update(ModelCall).where(ModelCall.key == key).values(state=state, reason=reason))
+        with self._lock:
+            self._verdicts[key] = (state, reason)
+            due = len(self._verdicts) >= _NOTES
+        if due:
+            self._write()
 
     def served(self, key: str) -> None:
         """Count an answer that was given again without a call."""
+        with self._lock:
+            self._served[key] += 1
+            self._served_since += 1
+            due = self._served_since >= _NOTES
+        if due:
+            self._write()
+
+    def flush(self) -> None:
+        """Write what is kept in memory and give the connection back."""
+        self._write()
+        with self._reading:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def _read(self, key: str) -> Sequence[Any] | None:
+        """One row, by one connection that stays open: taking one from the pool costs more than the query."""
+        with self._reading:
+            for again in (True, False):
+                if self._connection is None:
+                    self._connection = self._catalogue.engine.connect()
+                try:
+                    row = self._connection.execute(_ANSWER, {"wanted": key}).one_or_none()
+                    self._connection.rollback()  # the next query must see what was written since
+                    return row
+                except DBAPIError as error:
+                    self._connection.close()
+                    self._connection = None
+                    if not (again and error.connection_invalidated):
+                        raise TransientError(f"catalogue: {error.orig}", reason="database") from error
+        raise AssertionError("the second attempt returns or raises")
+
+    def _write(self, answer: StoredAnswer | None = None) -> None:
+        """One transaction for an answer and the notes; notes leave the memory once it is committed."""
+        with self._lock:
+            verdicts, served = dict(self._verdicts), self._served
+            self._served, self._served_since = Counter(), 0
+        if answer is None and not verdicts and not served:
+            return
+        try:
+            with self._catalogue.writing() as session:
+                connection = session.connection()
+                if answer is not None:
+                    connection.execute(_upsert(connection.dialect.name), self._row(answer))
+                if verdicts:
+                    rows = [
+                        {"wanted": key, "new_state": state, "new_reason": reason}
+                        for key, (state, reason) in sorted(verdicts.items())
+                    ]
+                    connection.execute(_VERDICT, rows)
+                if served:
+                    connection.execute(
+                        _SERVED, [{"wanted": k, "times": n} for k, n in sorted(served.items())]
+                    )
+        except BaseException:
+            with self._lock:
+                self._served.update(served)
+            raise
+        with self._lock:
+            for key, verdict in verdicts.items():
+                if self._verdicts.get(key) is verdict:
+                    del self._verdicts[key]
+
+    def _row(self, answer: StoredAnswer) -> dict[str, Any]:
+        return {**vars(answer), "run_id": self._run_id, "served": 0, "at": now()}
+
+
+_CALLS = cast(Table, ModelCall.__table__)
+_ANSWER = select(*(_CALLS.c[f.name] for f in fields(StoredAnswer))).where(_CALLS.c.key == bindparam("wanted"))
+_VERDICT = (
+    update(_CALLS)
+    .where(_CALLS.c.key == bindparam("wanted"))
+    .values(state=bindparam("new_state"), reason=bindparam("new_reason"))
+)
+_SERVED = (
+    update(_CALLS)
+    .where(_CALLS.c.key == bindparam("wanted"))
+    .values(served=_CALLS.c.served + bindparam("times"))
+)
+
+
+@cache
+def _upsert(dialect: str) -> Any:
+    """Insert an answer; a refused one of the same key is replaced, what it was served stays counted."""
+    insert = (postgresql.insert if dialect == "postgresql" else sqlite.insert)(_CALLS)
+    kept = ("key", "served")
+    return insert.on_conflict_do_update(
+        index_elements=["key"], set_={c.name: insert.excluded[c.name] for c in _CALLS.c if c.name not in kept}
+    )
+
+
+class CatalogueBatches:
+    """Jobs of the batch API in ``model_batches``, their unsettled questions in ``model_batch_lines``."""
+
+    def __init__(self, catalogue: Catalogue, run_id: str = "") -> None:
+        self._catalogue = catalogue
+        self._run_id = run_id
+        self._holder = holder_name()
+
+    def claim(self, job: BatchJob, lines: Sequence[BatchLine]) -> set[str]:
+        """Record a job with the lines that no unfinished job holds; returns their keys."""
+        rows = [{**vars(line), "job_id": job.job_id} for line in sorted(lines, key=lambda line: line.key)]
+        if not rows:
+            return set()
         with self._catalogue.writing() as session:
-            session.execute(update(ModelCall).where(ModelCall.key == key).values(served=ModelCall.served + 1))
+            insert = postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert
+            wanted = insert(ModelBatchLine).on_conflict_do_nothing().returning(ModelBatchLine.key)
+            claimed = set(session.scalars(wanted, rows))
+            if claimed:
+                row = vars(job) | {"total": len(claimed), "run_id": self._run_id, "holder": self._holder}
+                session.add(ModelBatch(**row))
+        job.total = len(claimed)
+        return claimed
+
+    def save(self, job: BatchJob) -> None:
+        """Record a job's present state; a person's wish to cancel it is kept."""
+        with self._catalogue.writing() as session:
+            row = session.get_one(ModelBatch, job.job_id, with_for_update=True)
+            if row.state == "cancelling" and job.state == "open":
+                job.state = "cancelling"
+            for name, value in vars(job).items():
+                setattr(row, name, value)
+
+    def job(self, job_id: str) -> BatchJob | None:
+        """A job by its id."""
+        with self._catalogue.reading() as session:
+            row = session.get(ModelBatch, job_id)
+            return None if row is None else _job(row)
+
+    def is_sending(self, job_id: str) -> bool:
+        """Whether another process may still be sending a recorded job.
+
+        One of another host cannot be looked at: it is believed to live for an hour,
+        which the upload of the largest file does not take.
+        """
+        with self._catalogue.reading() as session:
+            row = session.get(ModelBatch, job_id)
+        if row is None or row.holder == self._holder or _is_dead(row.holder):
+            return False
+        return now() - row.created_at < _SENDING
+
+    def jobs(self, *, ended: bool = False) -> list[BatchJob]:
+        """Unfinished jobs (with ``ended`` all jobs), oldest first."""
+        query = select(ModelBatch).order_by(ModelBatch.created_at, ModelBatch.job_id)
+        if not ended:
+            query = query.where(ModelBatch.state.in_(("submitting", "open", "cancelling")))
+        with self._catalogue.reading() as session:
+            return [_job(row) for row in session.scalars(query)]
+
+    def lines(self, job_id: str) -> list[BatchLine]:
+        """The lines of a job that are not settled, by position."""
+        query = (
+            select(ModelBatchLine)
+            .where(ModelBatchLine.job_id == job_id)
+            .order_by(ModelBatchLine.position, ModelBatchLine.key)
+        )
+        with self._catalogue.reading() as session:
+            return [
+                BatchLine(**{f.name: getattr(row, f.name) for f in fields(BatchLine)})
+                for row in session.scalars(query)
+            ]
+
+    def holders(self, keys: Sequence[str]) -> dict[str, str]:
+        """Which unfinished job holds a key, for the keys that are held."""
+        found: dict[str, str] = {}
+        with self._catalogue.reading() as session:
+            for start in range(0, len(keys), _SLICE):
+                query = select(ModelBatchLine.key, ModelBatchLine.job_id).where(
+                    ModelBatchLine.key.in_(list(keys[start : start + _SLICE]))
+                )
+                found |= {row.key: row.job_id for row in session.execute(query)}
+        return found
+
+    def settle(self, job_id: str, keys: Sequence[str]) -> None:
+        """Forget lines whose answers are stored or will not come."""
+        with self._catalogue.writing() as session:
+            for start in range(0, len(keys), _SLICE):
+                session.execute(
+                    delete(ModelBatchLine).where(
+                        ModelBatchLine.job_id == job_id,
+                        ModelBatchLine.key.in_(list(keys[start : start + _SLICE])),
+                    )
+                )
+
+
+def _job(row: ModelBatch) -> BatchJob:
+    return BatchJob(**{f.name: getattr(row, f.name) for f in fields(BatchJob)})
 
 
 class CatalogueVectors:

@@ -229,7 +229,8 @@ class Document(Base):
     """A page turned into text. Written by ``clean``, then scored, refined, grouped.
 
     ``state``: kept, rejected, duplicate, review, failed; ``flags`` may hold
-    "unrefined". ``text`` is the refined text (``normalise_text``), the one that
+    "unrefined" and "orders" (lines that address a language model; where they stand
+    is in ``refinement``). ``text`` is the refined text (``normalise_text``), the one that
     spans refer to. ``blocks``: [{"start","end","cleaned_start","cleaned_end",
     "path"}] leads refined → cleaned → page; ``sections``: [{"start","end",
     "heading","level","sds"}] with ``sds`` 1–16 or null.
@@ -466,6 +467,43 @@ class ModelCall(Base):
     served: Mapped[int] = mapped_column(Integer, default=0)  # times answered from the store
     run_id: Mapped[str] = mapped_column(String(64), default="")
     at: Mapped[datetime] = mapped_column(default=now)
+
+
+class ModelBatch(Base):
+    """A job at an endpoint's batch API (``models.protocols.BatchJob``), recorded before it is sent."""
+
+    __tablename__ = "model_batches"
+    job_id: Mapped[str] = _id()
+    base_url: Mapped[str]
+    model: Mapped[str]
+    skills: Mapped[list[Any]] = mapped_column(default=list)
+    total: Mapped[int] = mapped_column(Integer)
+    # submitting | open | cancelling | collected | given_up
+    state: Mapped[str] = mapped_column(String(16), index=True, default="submitting")
+    file_id: Mapped[str] = mapped_column(default="")  # the endpoint's names for the file and the job
+    batch_id: Mapped[str] = mapped_column(default="")
+    status: Mapped[str] = mapped_column(String(32), default="")  # the endpoint's word
+    answered: Mapped[int] = mapped_column(Integer, default=0)
+    failed: Mapped[int] = mapped_column(Integer, default=0)
+    detail: Mapped[str] = mapped_column(default="")
+    run_id: Mapped[str] = mapped_column(String(64), default="")
+    holder: Mapped[str] = mapped_column(default="")  # the process that recorded it
+    created_at: Mapped[datetime] = mapped_column(default=now)
+
+
+class ModelBatchLine(Base):
+    """A question of a batch job that is not settled. The key is unique: no question is in two jobs."""
+
+    __tablename__ = "model_batch_lines"
+    key: Mapped[str] = _id()
+    job_id: Mapped[str] = _ref()
+    skill: Mapped[str] = mapped_column(String(48))
+    skill_version: Mapped[str] = mapped_column(String(16))
+    draw: Mapped[int] = mapped_column(Integer, default=0)
+    parameters: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    form: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    price: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    position: Mapped[int] = mapped_column(Integer, default=0)
 
 
 class Embedding(Base):

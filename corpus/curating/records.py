@@ -43,7 +43,7 @@ def clear_refinement(row: Document) -> None:
     """Take the refined text and all that hangs on it off a document."""
     row.text, row.version_id = "", ""
     row.blocks, row.sections, row.refinement = [], [], {}
-    row.flags = [flag for flag in row.flags if flag != "unrefined"]
+    row.flags = [flag for flag in row.flags if flag not in ("unrefined", "orders")]
     row.duplicate_of, row.group = None, {}
 
 

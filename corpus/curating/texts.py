@@ -23,7 +23,7 @@ from corpus.curating.records import (
 from corpus.errors import TerminalError
 from corpus.ids import canonical_json, fingerprint, version_id
 from corpus.near_duplicates import Candidate, Decision, find_duplicates
-from corpus.quality import ScoreDocument, ScoreGiven, measure, parts_of, sample_windows
+from corpus.quality import ScoreDocument, parts_of, scoring_input
 from corpus.refinement import RefineWindow, refine_document
 from corpus.settings import CorpusSettings
 from corpus.stages import BaseStep, Item, Outcome, StageContext
@@ -53,6 +53,7 @@ class ScoreStep(BaseStep):
     """Per document: the quality score; above the threshold it goes on."""
 
     name: str = SCORE
+    version: str = "2"
     batch_size: int | None = 50
     settings: CorpusSettings = field(default_factory=CorpusSettings)
     models: Models = field(default_factory=Models.offline)
@@ -78,19 +79,22 @@ class ScoreStep(BaseStep):
         """Score a sample of the document's text."""
         with ctx.catalogue.reading() as session:
             row = session.get_one(Document, item.id)
-        quality, count = self.settings.quality, self.models.count_tokens
-        link_share = float(row.score_parts.get("page", {}).get("link_share", 0.0))
-        features = measure(row.cleaned_text, title=row.title, count=count, link_share=link_share)
-        spans = sample_windows(row.cleaned_text, quality.sample_windows, quality.sample_tokens, count)
-        sample = tuple(row.cleaned_text[start:end] for start, end in spans)
+        given, spans = scoring_input(
+            row.cleaned_text,
+            title=row.title,
+            language=row.language,
+            settings=self.settings.quality,
+            count=self.models.count_tokens,
+            link_share=float(row.score_parts.get("page", {}).get("link_share", 0.0)),
+        )
         try:
-            answer = ask(self.models, self.skill, ScoreGiven(row.title, row.language, sample, features))
+            answer = ask(self.models, self.skill, given)
         except TerminalError as error:
             return failed(self.name, item.id, error, ctx)
         score = answer.value.score
-        parts = parts_of(answer.value, features, spans)
-        good = score > quality.threshold
-        reason = "" if good else _reason(features.page_type)
+        parts = parts_of(answer.value, given.features, spans)
+        good = score > self.settings.quality.threshold
+        reason = "" if good else _reason(given.features.page_type)
 
         def write(db: Session) -> None:
             document = db.get_one(Document, item.id)
@@ -120,6 +124,7 @@ class RefineStep(BaseStep):
     """Per kept document: refined text, version, block map, sections, the record of refinement."""
 
     name: str = REFINE
+    version: str = "2"
     batch_size: int | None = 20
     settings: CorpusSettings = field(default_factory=CorpusSettings)
     models: Models = field(default_factory=Models.offline)
@@ -171,11 +176,11 @@ class RefineStep(BaseStep):
             document.text, document.version_id = refined.text, version
             document.blocks, document.sections = refined.blocks, refined.sections
             document.refinement = refined.record
-            flags = set(document.flags) - {"unrefined"}
-            document.flags = sorted(flags | ({"unrefined"} if refined.unrefined else set()))
+            document.flags = sorted((set(document.flags) - set(marks)) | {m for m in marks if marks[m]})
 
+        marks = {"unrefined": refined.unrefined, "orders": bool(refined.record["orders"])}
         counts = {"refined": 1, "blocks_dropped": len(refined.record.get("dropped", []))}
-        return Outcome(write=write, counts=counts | {"unrefined": int(refined.unrefined)})
+        return Outcome(write=write, counts=counts | {mark: int(marks[mark]) for mark in marks})
 
     def retire(self, session: Session, item_ids: Sequence[str]) -> None:
         """Documents that fell below the threshold lose their refined text."""

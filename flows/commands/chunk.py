@@ -21,7 +21,12 @@ app = typer.Typer()
 def chunk(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A text file in UTF-8.")],
     method: Annotated[
-        str, typer.Option("--method", "-m", help="fixed, sentence, recursive, semantic, qchunker or hichunk.")
+        str,
+        typer.Option(
+            "--method",
+            "-m",
+            help="fixed, sentence, recursive, semantic, qchunker, qchunker-slm (needs a model) or hichunk.",
+        ),
     ] = "sentence",
     size: Annotated[
         int | None,
@@ -33,7 +38,10 @@ def chunk(
     output: Annotated[str, typer.Option("--format", help="jsonl or text.")] = "jsonl",
     language: Annotated[str | None, typer.Option(help="zh or en; default: by its characters.")] = None,
     without_completion: Annotated[
-        bool, typer.Option("--without-completion", help="qchunker: no review and completion of chunks.")
+        bool,
+        typer.Option(
+            "--without-completion", help="qchunker, qchunker-slm: no review and completion of chunks."
+        ),
     ] = False,
 ) -> None:
     """Cut a text file into chunks that tile it; offsets are code points of its text unchanged.

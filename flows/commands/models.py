@@ -8,12 +8,15 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from flows.commands import model_estimate, model_presets, try_skill
 from flows.console import out
 from flows.settings import load_settings
 from models.registry import Models
 from models.settings import SKILL_NAMES, ModelSettings
 
 app = typer.Typer()
+for module in (try_skill, model_estimate, model_presets):
+    app.registered_commands.extend(module.app.registered_commands)
 
 
 @app.command()

@@ -12,11 +12,11 @@ import typer
 from pydantic import ValidationError
 
 from corpus.errors import SettingsError
-from flows import execution, prefect_server
+from flows import execution, prefect_server, presets
 from flows.console import ProgressDisplay, err, out, show_summary
 from flows.parameters import RefreshParameters, StageParameters
 from flows.runtime import Runtime, open_runtime
-from flows.settings import load_settings
+from flows.settings import Settings, load_settings
 
 app = typer.Typer()
 _INTERRUPTED = 130
@@ -42,6 +42,10 @@ Force = Annotated[bool, typer.Option("--force", help="Redo everything, fingerpri
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="At most this many items per step.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done and what it would cost.")]
 Direct = Annotated[bool, typer.Option("--direct", help="Without Prefect: same stages, this process.")]
+Preset = Annotated[
+    str | None,
+    typer.Option("--preset", help="A paper's values below your own: qchunker-paper, hichunk-paper."),
+]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for another run to end.")]
 Archive = Annotated[Path | None, typer.Option("--from-archive", help="Take pages from a WARC file.")]
 
@@ -59,6 +63,7 @@ def refresh(
     limit: Limit = None,
     dry_run: DryRun = False,
     direct: Direct = False,
+    preset: Preset = None,
     wait: Wait = False,
 ) -> None:
     """Run the pipeline: acquire, curate, graph, questions, chunks, evaluate.
@@ -66,6 +71,7 @@ def refresh(
     Only what changed is redone; an interrupted run goes on where it stopped.
 
     Examples: hchem refresh | hchem refresh --direct --to-stage curate | hchem refresh --dry-run
+    | hchem refresh --preset qchunker-paper
     """
     parameters = _parameters(
         RefreshParameters,
@@ -76,6 +82,7 @@ def refresh(
         only_failed=only_failed,
         force=force,
         limit=limit,
+        preset=preset,
         wait=wait,
     )
     _start("refresh", parameters, dry_run=dry_run, direct=direct)
@@ -91,6 +98,7 @@ def run(
     limit: Limit = None,
     dry_run: DryRun = False,
     direct: Direct = False,
+    preset: Preset = None,
     wait: Wait = False,
     from_archive: Archive = None,
 ) -> None:
@@ -107,6 +115,7 @@ def run(
         only_failed=only_failed,
         force=force,
         limit=limit,
+        preset=preset,
         wait=wait,
         archive=str(from_archive) if from_archive else None,
     )
@@ -131,18 +140,21 @@ def _check_archive(stage: StageChoice, path: Path) -> None:
 
 def _start(flow_name: str, parameters: RefreshParameters, *, dry_run: bool, direct: bool) -> None:
     signal.signal(signal.SIGTERM, _terminated)
+    settings = load_settings(parameters.overrides())
+    for line in presets.lines(settings):
+        err.print(line, markup=False, soft_wrap=True)
     if dry_run:
         from flows.planning import show_plan
 
-        with open_runtime(archive=parameters.archive) as runtime:
+        with open_runtime(settings=settings, archive=parameters.archive) as runtime:
             _check_selection(runtime, parameters)
             show_plan(runtime, parameters)
         return
     try:
         if direct:
-            _run_direct(flow_name, parameters)
+            _run_direct(flow_name, parameters, settings)
         else:
-            _run_flow(flow_name, parameters)
+            _run_flow(flow_name, parameters, settings)
     except KeyboardInterrupt as error:
         err.print("hchem: interrupted; the same command goes on where it stopped")
         raise typer.Exit(_INTERRUPTED) from error
@@ -152,10 +164,11 @@ def _terminated(_signal: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _run_direct(flow_name: str, parameters: RefreshParameters) -> None:
+def _run_direct(flow_name: str, parameters: RefreshParameters, settings: Settings) -> None:
     from flows import report
 
-    with open_runtime(run_id=execution.new_run_id(), archive=parameters.archive) as runtime:
+    run_id = execution.new_run_id()
+    with open_runtime(settings=settings, run_id=run_id, archive=parameters.archive) as runtime:
         _check_selection(runtime, parameters)
         with (
             ProgressDisplay() as display,
@@ -168,8 +181,7 @@ def _run_direct(flow_name: str, parameters: RefreshParameters) -> None:
     out.print(f"report: {path}", soft_wrap=True)
 
 
-def _run_flow(flow_name: str, parameters: RefreshParameters) -> None:
-    settings = load_settings()
+def _run_flow(flow_name: str, parameters: RefreshParameters, settings: Settings) -> None:
     with open_runtime(settings=settings) as runtime:
         _check_selection(runtime, parameters)
         _refuse_when_busy(runtime, parameters)

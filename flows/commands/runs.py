@@ -11,6 +11,7 @@ from sqlalchemy import select
 
 from corpus.catalogue.tables import Failure, Run
 from corpus.errors import SettingsError
+from flows import accounting
 from flows.console import out
 from flows.runtime import open_runtime
 
@@ -58,6 +59,8 @@ def show(
                         "run_id": row.run_id,
                         "state": row.state,
                         "stages": row.stages,
+                        "preset": row.settings.get("preset"),
+                        "preset_notes": row.settings.get("preset_notes", []),
                         "failures": [
                             {"step": f.step, "item": f.item_id, "reason": f.reason, "message": f.message}
                             for f in failures
@@ -78,6 +81,10 @@ def show(
                 ]
                 table.add_row(step, str(counts["pending"]), *cells, f"{counts['wall_seconds']:.1f}")
         out.print(table)
+        if asked := accounting.table(row.stages):
+            out.print(asked)
+        for note in row.settings.get("preset_notes", []):
+            out.print(note, markup=False)
         for failure in failures:
             out.print(
                 f"{failure.step} {failure.item_id}: {failure.kind} {failure.reason}: {failure.message}",

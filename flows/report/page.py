@@ -14,7 +14,7 @@ from markupsafe import Markup
 from corpus.catalogue.tables import Evaluation, Run
 from corpus.errors import TerminalError
 from corpus.ids import canonical_json
-from flows import summary
+from flows import accounting, summary
 from flows.report import data, figures
 from flows.runtime import Runtime
 
@@ -86,6 +86,9 @@ def render(runtime: Runtime, run_id: str, stages: dict[str, Any]) -> str:
         bars=_inline(figures.recall_bars(tables["main"], _MAIN_METRIC)) if "main" in tables else None,
         curve=_inline(figures.budget_curve(tables["budget"], _MAIN_METRIC)) if "budget" in tables else None,
         calls=data.model_calls(catalogue),
+        accounts=accounting.rows_of(stages),
+        preset=run.settings.get("preset") if run else None,
+        preset_notes=run.settings.get("preset_notes", []) if run else [],
         flat_settings=sorted(_flat(runtime.settings.model_dump(mode="json"))),
         versions={name: version(name) for name in _PACKAGES},
     )

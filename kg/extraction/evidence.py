@@ -1,5 +1,7 @@
 """Proof of a draft against the text: quote, numbers, unit, polarity, and the page's own words behind it.
 
+Words that address a language model state nothing, whoever read them as a fact.
+
 A fuzzy match proves nothing (design notes: 511 of 516 altered phrases still got
 a span), so only equality after width and blank normalisation counts.
 """
@@ -14,6 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from corpus.documents import RefinedDocument
+from corpus.orders import gives_orders
 from corpus.quantities import numbers_in, parse_quantities
 from corpus.units import parse_unit
 from kg.extraction.model import Draft
@@ -60,6 +63,8 @@ def judge(draft: Draft, document: RefinedDocument) -> tuple[DropReason | None, s
     """Why the draft must be dropped (None: it is proved), and the page's words behind its quote."""
     if draft.rejected is not None:
         return draft.rejected, ""
+    if gives_orders(document.text, draft.start, draft.end):
+        return DropReason.GIVES_ORDERS, ""
     quote = document.text[draft.start : draft.end]
     reason = _schema(draft) or _quoted(draft, document, quote)
     if reason:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from corpus.documents import RefinedDocument
+from corpus.orders import blanked, title_without_orders
 from corpus.sections import sds_section, sds_sections
 from kg.extraction.model import Cell, Entry, Grid, Reading, Sentence
 from kg.extraction.vocabulary import bare_label, field_of, shadow
@@ -49,8 +50,8 @@ def read(document: RefinedDocument) -> Reading:
 class _Reader:
     def __init__(self, document: RefinedDocument) -> None:
         self.document = document
-        self.text = document.text
-        self.shadow = shadow(document.text)
+        self.text = blanked(document.text)  # what addresses a language model states nothing
+        self.shadow = shadow(self.text)
         self.entries: list[Entry] = []
         self.grids: list[Grid] = []
         self.sentences: list[Sentence] = []
@@ -91,7 +92,7 @@ class _Reader:
             self.shadow,
             self.document.language,
             self.document.document_id,
-            self.document.title,
+            title_without_orders(self.document.title),
             tuple(self.entries),
             tuple(self.grids),
             tuple(self.sentences),

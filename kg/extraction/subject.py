@@ -59,7 +59,7 @@ def find_subject(document: RefinedDocument, reading: Reading) -> Subject | None:
             for part in re.split(r"[、；;，\n]|,\s+|<br\s*/?>|[（(].*?[)）]", text)
             if part.strip()
         ]
-    title = _plain_title(document.title)
+    title = _plain_title(reading.title)
     if title:
         names.append(title)
     return Subject(name, tuple(dict.fromkeys(names)), cas, mixture)
@@ -103,7 +103,7 @@ def _name(document: RefinedDocument, reading: Reading, named: dict[str, list[Ent
         text = reading.text[entry.start : entry.end].strip()
         if 0 < len(text) <= 80 and "\n" not in text and not re.search(r"[。|]", text):
             return _first_name(text)
-    for heading in (*reading.headings[:1], document.title):
+    for heading in (*reading.headings[:1], reading.title):
         title = _plain_title(heading)
         if title:
             return title

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from corpus.asking import translated
+from corpus.asking import ask_many
+from corpus.errors import DeferredError, TransientError
 from kg.graph_settings import QuestionSettings
 from kg.qa import aggregative, boolean, multi_hop, single_hop
 from kg.qa.context import Context
@@ -19,10 +20,10 @@ from kg.qa.verification import Reason, verify, wording_problem
 from kg.qa.wording import PLURAL
 from kg.schema import NodeLabel
 from kg.store import GraphStore
-from models import Models
-from models.errors import AnswerRejected, ModelError
+from models import Answer, Models
 
 GENERATOR_VERSION = "2"
+_ASKED_AT_ONCE = 200  # questions between two looks at whether the run was cancelled
 
 
 @dataclass
@@ -51,12 +52,11 @@ def generate(
     verdicts |= dict.fromkeys(boolean.surplus(held, settings.seed), Reason.UNBALANCED.value)
     kept = [c for c in held if not verdicts[c.id]]
     chosen = curated(kept, division, settings)
+    reworded = _reworded(kept, facts, models, cancelled)
     questions = []
     for candidate in made:
         reason = verdicts[candidate.id]
-        question, source = candidate.question, "template"
-        if not reason and not cancelled():
-            question, source = _reworded(candidate, facts, models)
+        question, source = reworded.get(candidate.id, (candidate.question, "template"))
         side = side_of(candidate.substances, division) or "train"
         questions.append(
             Judged(candidate, reason, question, source, side, candidate.id in chosen and not reason)
@@ -75,26 +75,37 @@ def _candidates(ctx: Context, store: GraphStore) -> tuple[list[Candidate], Count
     return sorted(kept, key=lambda c: c.id), dropped + cut
 
 
-def _reworded(candidate: Candidate, facts: Facts, models: Models) -> tuple[str, str]:
-    """The question's final words and whose they are; the template's wherever the model's do not hold."""
+def _reworded(
+    candidates: Sequence[Candidate], facts: Facts, models: Models, cancelled: Callable[[], bool]
+) -> dict[str, tuple[str, str]]:
+    """Final words of questions and whose they are, by id; absent wherever the model's words do not hold."""
     skill = RewordQuestion()
+    found: dict[str, tuple[str, str]] = {}
     if models.is_offline(skill.name):
-        return candidate.question, "template"
-    given = RewordIn(
-        candidate.question, candidate.language, _kept_words(candidate, facts), candidate.surfaces,
-        candidate.template in PLURAL | {"list", "both"},
-    )  # fmt: skip
-    try:
-        answer = models.run(skill, given)
-    except AnswerRejected:
-        return candidate.question, "template"
-    except ModelError as error:
-        if error.transient:
-            raise translated(error) from error
-        return candidate.question, "template"
-    if wording_problem(candidate, facts, answer.value.question):
-        return candidate.question, "template"
-    return answer.value.question.strip(), answer.source
+        return found
+    deferred: DeferredError | None = None
+    for at in range(0, len(candidates), _ASKED_AT_ONCE):
+        if cancelled():  # stored as it is, the rest would never be reworded
+            raise TransientError("cancelled while questions were being reworded", reason="cancelled")
+        part = candidates[at : at + _ASKED_AT_ONCE]
+        try:
+            answers = ask_many(models, skill, [reword_input(candidate, facts) for candidate in part])
+        except DeferredError as error:  # the other parts join the same batch job
+            deferred = error
+            continue
+        for candidate, answer in zip(part, answers, strict=True):
+            if isinstance(answer, Answer) and not wording_problem(candidate, facts, answer.value.question):
+                found[candidate.id] = (answer.value.question.strip(), answer.source)
+    if deferred:
+        raise deferred
+    return found
+
+
+def reword_input(candidate: Candidate, facts: Facts) -> RewordIn:
+    """What is asked about a candidate's wording."""
+    plural = candidate.template in PLURAL | {"list", "both"}
+    kept = _kept_words(candidate, facts)
+    return RewordIn(candidate.question, candidate.language, kept, candidate.surfaces, plural)
 
 
 def _kept_words(candidate: Candidate, facts: Facts) -> tuple[str, ...]:

@@ -11,7 +11,9 @@ from typing import ClassVar
 from pydantic import BaseModel, Field
 
 from kg.qa.facts import plain
-from models.skills import ACCEPT, Message, Skill, Verdict
+from models.languages import han_share, wrong_language
+from models.prompts import Prompts, Quoted
+from models.skills import ACCEPT, Skill, Verdict
 
 
 @dataclass(frozen=True)
@@ -43,33 +45,24 @@ _PLURAL = {
     "zh": re.compile(r"哪些|哪几|都有|列出|分别"),
     "en": re.compile(r"\b(?:which|what)\b(?!.*\bis the\b)|\blist\b|\bare\b", re.IGNORECASE),
 }
+_MIXED = 0.3  # change in the share of Chinese characters that no rewording in one language makes
 _DIRECTION = re.compile(r"最高|最低|更高|高于|低于|highest|lowest|higher|lower|共同|both", re.IGNORECASE)
-_HAN = re.compile(r"[一-鿿]")
 
 
 class RewordQuestion(Skill[RewordIn, Reworded]):
     """Reword a question without touching what it asks (knowledge-graph design, section 5)."""
 
     name: ClassVar[str] = "reword_question"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     output: ClassVar[type[BaseModel]] = Reworded
+    prompts: ClassVar[Prompts | None] = Prompts(__package__, "reword_question")
 
-    def messages(self, given: RewordIn) -> list[Message]:
-        """The rules first (shared), the question last."""
-        if given.language == "zh":
-            rules = (
-                "把下面的化学品安全问题改写得更自然，意思不变。必须原样保留：所有名称、文件名、编号、数字、单位、否定词、"
-                '比较方向和单复数。不得增加条件，不得透露答案。只输出 JSON：{"question": "…"}'
-            )
-            kept = "须原样保留：" + "；".join(given.keep)
-        else:
-            rules = (
-                "Reword the chemical-safety question below so that it reads naturally; its meaning must not change. "
-                "Keep verbatim all names, titles, codes, numbers, units, negations, the direction of comparisons, and "
-                'singular or plural. Add no condition and do not reveal the answer. Output JSON only: {"question": "…"}'
-            )
-            kept = "Keep verbatim: " + "; ".join(given.keep)
-        return [Message("system", rules), Message("user", f"{kept}\n\n{given.question}")]
+    def values(self, given: RewordIn) -> dict[str, Quoted]:
+        """Names and titles of pages stand in both; what the answer is, the model does not learn."""
+        return {
+            "keep": Quoted.as_json(list(given.keep), "keep"),
+            "question": Quoted(given.question, "question"),
+        }
 
     def check(self, given: RewordIn, answer: Reworded) -> Verdict:
         """Names, numbers, units, polarity, plural, direction and language kept; answer not given away."""
@@ -104,8 +97,7 @@ def problems_of(given: RewordIn, question: str) -> list[str]:
         problems.append("the direction of the comparison differs")
     if given.plural and not _PLURAL[language].search(said):
         problems.append("the plural is lost")
-    if (language == "zh") != (len(_HAN.findall(said)) >= max(3, len(said) * 0.15)):
-        problems.append("the language is wrong")
+    problems += _language_problems(_without(said, given.keep), _without(asked, given.keep), language)
     if "\n" in question.strip():
         problems.append("it is not one line")
     asked_plain = plain(asked)
@@ -115,6 +107,18 @@ def problems_of(given: RewordIn, question: str) -> list[str]:
         if len(plain(word)) >= 2 and plain(word) in plain(said) and plain(word) not in asked_plain
     ]
     return problems
+
+
+def _language_problems(said: str, asked: str, language: str) -> list[str]:
+    """Names and titles, which keep their own language, are left out of both."""
+    wrong = wrong_language(said, language)
+    if not wrong and abs(han_share(said) - han_share(asked)) > _MIXED:
+        wrong = (
+            "the language is mixed: 请只用中文"
+            if language == "zh"
+            else "the language is mixed: use English only"
+        )
+    return [wrong] if wrong else []
 
 
 def _without(text: str, words: tuple[str, ...]) -> str:

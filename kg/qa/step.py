@@ -37,6 +37,11 @@ class QuestionsStep(BaseStep):
         self.settings = settings
         self.models = models
 
+    @property
+    def concurrency(self) -> int:
+        """Above 1 where a model is waited for: the questions of the one item are reworded at once."""
+        return self.models.concurrency(RewordQuestion.name)
+
     def plan(self, ctx: StageContext) -> list[Item]:
         """One item, keyed on the graph's content, templates, settings and the rewording model."""
         with ctx.catalogue.reading() as session:

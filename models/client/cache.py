@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from models.client.call import Call, Layer, Reply
 from models.protocols import AnswerStore, StoredAnswer
@@ -42,6 +43,17 @@ class AnswerCache:
         self._following = following
         self._store = store
         self.locks = KeyLocks()
+        self._held = threading.local()  # what the holder of a key has read: one question asks for it twice
+
+    @contextmanager
+    def hold(self, key: str) -> Iterator[None]:
+        """Hold a key's lock for a block, in which this thread reads each stored answer once."""
+        with self.locks.hold(key):
+            self._held.read = {}
+            try:
+                yield
+            finally:
+                self._held.read = None
 
     def __call__(self, call: Call) -> Reply:
         """Serve a stored answer, or ask and store before anybody parses it."""
@@ -53,16 +65,34 @@ class AnswerCache:
             return _reply(known)
         reply = self._following(call)
         if self._store is not None:
+            self._forget(key)
             self._store.put(_answer(key, call, reply))
-        return Reply(**{**reply.__dict__, "key": key})
+        return replace(reply, key=key)
 
     def stored(self, key: str) -> StoredAnswer | None:
         """What the store knows of a key, refused answers included."""
-        return None if self._store is None else self._store.get(key)
+        if self._store is None:
+            return None
+        read: dict[str, StoredAnswer | None] | None = getattr(self._held, "read", None)
+        if read is None:
+            return self._store.get(key)
+        if key not in read:
+            read[key] = self._store.get(key)
+        return read[key]
+
+    def _forget(self, key: str) -> None:
+        if read := getattr(self._held, "read", None):
+            read.pop(key, None)
+
+    def flush(self) -> None:
+        """Have the store write what it gathers in memory."""
+        if self._store is not None:
+            self._store.flush()
 
     def mark(self, key: str, state: str, reason: str = "") -> None:
         """Record the verdict on a stored answer."""
         if self._store is not None:
+            self._forget(key)
             self._store.mark(key, state, reason)
 
 

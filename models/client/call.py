@@ -6,6 +6,8 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -36,6 +38,10 @@ class Call:
 
     def key(self) -> str:
         """Cache key: skill, version, model, parameters, draw, messages (each part length-prefixed)."""
+        return self._key
+
+    @cached_property
+    def _key(self) -> str:
         state = hashlib.sha256()
         parameters = json.dumps(self.model.parameters(), sort_keys=True, ensure_ascii=False)
         parts = [self.skill, self.skill_version, self.model.model, parameters, str(self.draw)]
@@ -56,11 +62,21 @@ class Call:
         return replace(self, messages=self.messages + messages)
 
 
+@cache
+def schema_of(output: type[BaseModel]) -> dict[str, Any]:
+    """The output's JSON schema, made once per type (it takes as long as the rest of a call); not to be changed."""
+    return output.model_json_schema()
+
+
+@cache
+def schema_text(output: type[BaseModel]) -> str:
+    """The schema as JSON."""
+    return json.dumps(schema_of(output), ensure_ascii=False)
+
+
 def schema_size(output: type[BaseModel]) -> int:
     """Bytes of the output's JSON schema, which goes along in every mode."""
-    return (
-        len(json.dumps(output.model_json_schema(), ensure_ascii=False).encode("utf-8")) + 4 * MESSAGE_OVERHEAD
-    )
+    return len(schema_text(output).encode("utf-8")) + 4 * MESSAGE_OVERHEAD
 
 
 @dataclass(frozen=True)

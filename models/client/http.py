@@ -6,7 +6,6 @@ whichever the endpoint takes; what worked is remembered per endpoint and model.
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 import time
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, SecretStr
 
-from models.client.call import Call, Reply, Transient, encodable
+from models.client.call import Call, Reply, Transient, encodable, schema_of, schema_text
 from models.errors import ModelRefused
 from models.languages import is_chinese
 from models.settings import ResolvedModel
@@ -76,24 +75,31 @@ class HttpLayer:
 
     def __call__(self, call: Call) -> Reply:
         """One completion; steps down to a simpler format where the endpoint refuses the better one."""
-        place = (call.model.base_url, call.model.model)
-        dialect = self._dialects.get(place, Dialect())
+        dialect = self.dialect(call.model)
         while True:
             try:
                 reply = self._send(call, dialect)
             except ModelRefused as error:
-                following = _simpler(dialect, error)
+                following = simpler(dialect, error)
                 if following is None:
                     raise
                 logger.debug("endpoint refused %s, trying %s", dialect, following)
                 dialect = following
             else:
-                self._dialects[place] = dialect
+                self.learn(call.model, dialect)
                 return reply
 
+    def dialect(self, model: ResolvedModel) -> Dialect:
+        """What is in use at an endpoint (the best one until something else was learnt)."""
+        return self._dialects.get((model.base_url, model.model), Dialect())
+
+    def learn(self, model: ResolvedModel, dialect: Dialect) -> None:
+        """Remember what an endpoint understands."""
+        self._dialects[model.base_url, model.model] = dialect
+
     def format(self, model: ResolvedModel) -> Format:
-        """The output format in use at an endpoint (the best one until something else was learnt)."""
-        return self._dialects.get((model.base_url, model.model), Dialect()).format
+        """The output format in use at an endpoint."""
+        return self.dialect(model).format
 
     def seen(self, model: ResolvedModel, readable: bool) -> None:
         """Learn whether answers at an endpoint can be read.
@@ -124,13 +130,18 @@ class HttpLayer:
         secret = model.api_key.get_secret_value() if model.api_key is not None else ""
         started = time.perf_counter()
         try:
-            completion = client.chat.completions.create(**_body(call, dialect), timeout=model.timeout_s)
+            completion = client.chat.completions.create(
+                model=model.model,
+                messages=[],
+                extra_body=request_body(call, dialect),  # as it is: the package walks through any other field
+                timeout=model.timeout_s,
+            )
         except (openai.OpenAIError, ValueError) as error:  # ValueError: a body that is not JSON
             raise translated(error, url=model.base_url, secret=secret) from None
-        return _read(completion, model, time.perf_counter() - started)
+        return read_completion(completion, model, time.perf_counter() - started)
 
 
-def _simpler(dialect: Dialect, error: ModelRefused) -> Dialect | None:
+def simpler(dialect: Dialect, error: ModelRefused) -> Dialect | None:
     """What to try after a refusal; None where another form of the request would not help."""
     if error.reason != "bad_request":
         return None
@@ -141,7 +152,8 @@ def _simpler(dialect: Dialect, error: ModelRefused) -> Dialect | None:
     return Dialect(_STEPS[step], dialect.limit) if step < len(_STEPS) else None
 
 
-def _body(call: Call, dialect: Dialect) -> dict[str, Any]:
+def request_body(call: Call, dialect: Dialect) -> dict[str, Any]:
+    """The whole JSON body of a call, as it also stands in a line of a batch file."""
     model = call.model
     body: dict[str, Any] = {
         "model": model.model,
@@ -154,18 +166,16 @@ def _body(call: Call, dialect: Dialect) -> dict[str, Any]:
         body["temperature"] = model.temperature
     if model.top_p is not None:
         body["top_p"] = model.top_p
-    if model.extra:
-        body["extra_body"] = model.extra
     if dialect.format == "json_schema":
         body["response_format"] = _response_format(call)
     elif dialect.format == "json_object":
         body["response_format"] = {"type": "json_object"}
-    return body
+    return {**body, **model.extra}
 
 
 def _response_format(call: Call) -> dict[str, Any]:
-    schema = call.output.model_json_schema()
-    return {"type": "json_schema", "json_schema": {"name": call.skill[:64], "schema": schema}}
+    named = {"name": call.skill[:64], "schema": schema_of(call.output)}
+    return {"type": "json_schema", "json_schema": named}
 
 
 def _messages(call: Call, form: Format) -> list[Message]:
@@ -177,7 +187,7 @@ def _messages(call: Call, form: Format) -> list[Message]:
 
 def schema_request(output: type[BaseModel], messages: list[Message]) -> Message:
     """The wish for JSON in words, in the language of the prompt, after everything else."""
-    schema = json.dumps(output.model_json_schema(), ensure_ascii=False)
+    schema = schema_text(output)
     if is_chinese(messages[0].content):
         return Message("user", f"只用一个 JSON 对象回答，它须符合此 JSON Schema，不加任何其他文字：{schema}")
     return Message(
@@ -185,7 +195,8 @@ def schema_request(output: type[BaseModel], messages: list[Message]) -> Message:
     )
 
 
-def _read(completion: ChatCompletion, model: ResolvedModel, seconds: float) -> Reply:
+def read_completion(completion: ChatCompletion, model: ResolvedModel, seconds: float) -> Reply:
+    """The reply in a completion. Raises Transient where it holds none."""
     choices = getattr(completion, "choices", None)
     if not choices:  # a proxy's HTML page, or an error object under status 200
         raise Transient(f"{model.base_url}: reply without choices", reason="malformed", billed=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,9 @@ from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import Chunk, Evaluation, Partition, Question
 from corpus.stages import BatchReport, Stage, StageContext, pending, run_step
 from models import Models
-from models.settings import EmbeddingSettings, ModelSettings
+from models.settings import EmbeddingSettings, Limits, ModelSettings, SkillModel
 from tests.chunking.rows import add_chunks, add_documents, add_question
+from tests.servers.model_server import Fault, ModelServer, Request
 
 SETTINGS = EvaluationSettings(budget=30, budgets=(16, 30, 60), bootstrap=200)
 
@@ -49,8 +51,8 @@ def fill(catalogue: Catalogue, *, questions: bool = True) -> None:
         add_question(session, "acetone-en", "For training?", "x", "Acetone", split="train")
 
 
-def stage_of(data_dir: Path, **changes: Any) -> Stage:
-    models = Models(ModelSettings(api_key=None, embeddings=EmbeddingSettings(cohesion="ngram")))
+def stage_of(data_dir: Path, models: Models | None = None, **changes: Any) -> Stage:
+    models = models or Models(ModelSettings(api_key=None, embeddings=EmbeddingSettings(cohesion="ngram")))
     chunks = ChunkSettings(methods=["fixed", "sentence", "hichunk"])
     return evaluate_stage(SETTINGS.model_copy(update=changes), chunks, VectorSettings(), models, data_dir)
 
@@ -213,3 +215,69 @@ def test_subset_is_seeded_and_stale_evidence_is_not_located(catalogue: Catalogue
     assert one[0] in everything
     assert len(picked) > 1
     assert [q.evidence for q in everything if q.language == "en"] == [()]
+
+
+# --- with a model ----------------------------------------------------------------------------------------------
+
+ANSWERS = {
+    "甲醇的闪点": ("闪点：11 ℃（闭杯）。", "甲醇的闪点为21 ℃。"),  # a changed number
+    "甲苯的引燃温度": ("引燃温度：535 ℃。", "甲苯的引燃温度为535 ℃。"),
+    "flash point of acetone": ("The flash point is -20 °C (closed cup).", "It is -20 °C."),
+}
+
+
+def answerer(request: Request) -> Any:
+    """Answers from the passage that has the words, a changed number for methanol; the later asked, the sooner."""
+    quote, answer = next(value for key, value in ANSWERS.items() if key in request.messages[2]["content"])
+    passages = re.findall(r"<passage k=(\w+)>\n(.*?)</passage k=\1>", request.text, re.S)
+    number = next((n for n, (_, passage) in enumerate(passages, start=1) if quote in passage), 0)
+    found = {"found": True, "answer": answer, "quotes": [{"passage": number, "quote": quote}]}
+    return Fault(
+        "slow", delay_s=0.02 / request.number, then=found if number else {"found": False, "answer": ""}
+    )
+
+
+def answering(server: ModelServer, concurrency: int) -> Models:
+    return Models(
+        ModelSettings(
+            api_key=None,
+            embeddings=EmbeddingSettings(cohesion="ngram"),
+            skills={"answer_question": SkillModel(base_url=server.base_url, model="scripted")},
+            limits=Limits(concurrency=concurrency),
+        )
+    )
+
+
+def test_a_refused_answer_counts_as_not_answered_with_its_reason_whatever_runs_at_once(
+    tmp_path: Path,
+) -> None:
+    tables, counts, asked = [], [], []
+    for concurrency in (1, 8):
+        folder = tmp_path / str(concurrency)
+        folder.mkdir()
+        catalogue = Catalogue.open(f"sqlite:///{folder}/c.db")
+        fill(catalogue)
+        with ModelServer(answerer) as server:
+            models = answering(server, concurrency)
+            _, score = run(catalogue, stage_of(folder, models))
+            models.close()
+        assert (server.most_in_flight > 1) == (concurrency > 1)
+        assert score.states == {"kept": 1}
+        tables.append(plain(catalogue))
+        counts.append(score.counts)
+        asked.append(sorted(request.text for request in server.calls()))
+        main = {(row.method, row.metric): row.value for row in rows(catalogue, "main")}
+        assert main["sentence", "answered"] == pytest.approx(2 / 3, abs=1e-5)
+        assert main["sentence", "evidence_recall"] == 1.0
+    assert tables[0] == tables[1]
+    assert counts[0] == counts[1]
+    assert asked[0] == asked[1]
+    # two calls for each refused answer: asked again once
+    refused = counts[0]["answers_refused_check"]
+    assert refused >= 1
+    assert sum("That answer failed" in text or "未通过检查" in text for text in asked[0]) == refused
+
+
+def test_without_refused_answers_nothing_is_counted(catalogue: Catalogue, tmp_path: Path) -> None:
+    _, score = run(catalogue, stage_of(tmp_path))
+    assert not any(name.startswith("answers_refused") for name in score.counts)

@@ -21,6 +21,7 @@ from corpus.errors import SettingsError
 from models import Models
 from models.settings import EmbeddingSettings, ModelSettings
 from tests.chunking.rows import PAGES, add_chunks, add_documents, identity
+from tests.servers.model_server import ModelServer
 
 SETTINGS = VectorSettings()
 
@@ -145,6 +146,20 @@ def test_sync_sends_differences_and_search_finds_them(
         assert report == {"indexed": 0, "removed": total - len(fewer.leaves), "unchanged": len(fewer.leaves)}
         ranked = index.search("sentence", asked, 50, vectors.name)
         assert set(ranked[0]) == {leaf.chunk_id for leaf in fewer.leaves}
+
+
+def test_another_model_behind_the_same_name_makes_the_index_anew(
+    catalogue: Catalogue, tmp_path: Path
+) -> None:
+    chunks = chunks_of(catalogue, "sentence")
+    for dimension in (16, 24):
+        with ModelServer(dimension=dimension) as server, VectorIndex(SETTINGS, tmp_path) as index:
+            endpoint = EmbeddingSettings(base_url=server.base_url, model="letters")
+            vectors = ChunkVectors(Models(ModelSettings(api_key=None, embeddings=endpoint)), SETTINGS)
+            assert index.sync(chunks, vectors)["indexed"] == len(chunks.leaves)
+            asked = vectors.questions(["甲苯的闪点"])
+            assert asked.shape == (1, dimension)
+            assert len(index.search("sentence", asked, 3, vectors.name)[0]) == 3
 
 
 def test_the_embedded_server_logs_no_traceback_for_what_it_has_not(

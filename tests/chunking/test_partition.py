@@ -15,6 +15,8 @@ from models import Models
 from models.tokens import count_words
 from tests.chunking.embedder import HashedEmbedder
 
+RULED = [method for method in METHODS if method != "qchunker-slm"]  # that one needs a model: test_slm.py
+
 ZH = "# 甲醇\n\n甲醇又名木醇，是一种无色液体。沸点64.7 ℃。\n\n## 第四部分 急救措施\n吸入：迅速脱离现场。食入：饮足量温水。\n\n## 第五部分 消防措施\n用泡沫灭火。切断火源。\n"
 EN = "# Methanol\n\nMethanol is a liquid. It boils at 64.7 °C.\n\n## First aid\nInhalation: move to fresh air. Seek help.\n\n## Fire\nUse foam. Keep away.\n"
 TEXTS = [
@@ -64,14 +66,14 @@ class HashedModels(Models):
 MODELS = HashedModels()
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", RULED)
 @pytest.mark.parametrize("size", [1, 7, 200])
 @pytest.mark.parametrize("text", TEXTS)
 def test_every_method_tiles(method: str, size: int, text: str) -> None:
     _check(text, method, size)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", RULED)
 @settings(max_examples=15, deadline=None)
 @given(text=ANY_TEXT, size=st.integers(1, 60))
 def test_every_method_tiles_any_text(method: str, text: str, size: int) -> None:

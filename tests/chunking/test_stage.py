@@ -19,8 +19,10 @@ from corpus.ids import document_id, version_id
 from corpus.stages import StageContext, pending, run_step
 from flows.commands import chunk as command
 from models import Models, ModelSettings
+from models.settings import Limits, SkillModel
 from tests.chunking.test_partition import EN, ZH, HashedModels
-from tests.servers.model_server import Fault, ModelServer
+from tests.chunking.test_qchunker import SCRIPT, Agents, late
+from tests.servers.model_server import Fault, ModelServer, Request
 
 
 @pytest.fixture
@@ -142,6 +144,54 @@ def test_an_unreachable_model_is_a_transient_failure(catalogue: Catalogue) -> No
     ctx = StageContext(catalogue, "again")
     (step,) = chunks_stage(ChunkSettings(methods=["hichunk"], size=20), models).steps
     assert len(pending(step, ctx)) == 2
+
+
+@pytest.mark.parametrize("method", ["qchunker", "hichunk"])
+def test_records_do_not_depend_on_how_many_documents_and_calls_run_at_once(
+    tmp_path: Path, method: str
+) -> None:
+    agents = Agents(**{agent: late(answer) for agent, answer in SCRIPT.items()})
+
+    def script(request: Request) -> Any:
+        if request.body["response_format"]["json_schema"]["name"] != "assign_levels":
+            return agents(request)
+        return late(lambda _: {"points": [[0, 1], [2, 2], [4, 2]]})(request)
+
+    settings = ChunkSettings(methods=[method], size=20, selection_samples=4)
+    records = []
+    for concurrency in (1, 8):
+        opened = Catalogue.open(f"sqlite:///{tmp_path}/{concurrency}.db")
+        with opened.writing() as session:
+            session.add_all([_document(f"{n}", text + str(n), language) for n, text, language in DOCUMENTS])
+        with ModelServer(script) as server:
+            models = HashedModels(
+                ModelSettings(
+                    base_url=server.base_url, model="scripted", limits=Limits(concurrency=concurrency)
+                )
+            )
+            assert [step.concurrency for step in chunks_stage(settings, models).steps] == [concurrency]
+            report = _run(opened, settings, models)
+            models.close()
+        assert report[f"chunks.{method}"]["states"] == {"kept": len(DOCUMENTS)}
+        assert (server.most_in_flight > 1) == (concurrency > 1)
+        records.append(_records(opened))
+        opened.close()
+    assert records[0] == records[1]
+
+
+DOCUMENTS = [(0, ZH, "zh"), (1, EN, "en"), (2, ZH * 2, "zh"), (3, EN * 2, "en")]
+
+
+def test_only_methods_that_wait_for_a_model_take_several_documents() -> None:
+    chosen = ModelSettings(
+        api_key=None,
+        skills={"review_chunk": SkillModel(base_url="http://127.0.0.1:9/v1", model="m")},
+        limits=Limits(concurrency=5),
+    )
+    widths = {step.name: step.concurrency for step in chunks_stage(SMALL, HashedModels(chosen)).steps}
+    assert {name for name, width in widths.items() if width == 5} == {"chunks.qchunker"}
+    assert {width for name, width in widths.items() if name != "chunks.qchunker"} == {1}
+    assert {step.concurrency for step in chunks_stage(SMALL, HashedModels()).steps} == {1}
 
 
 # --- the file tools --------------------------------------------------------------------------------------------

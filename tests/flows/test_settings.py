@@ -66,6 +66,7 @@ def test_names_that_scripts_rely_on(monkeypatch: pytest.MonkeyPatch) -> None:
         "HCHEM_MODELS__MODEL": "mm",
         "HCHEM_EMBEDDINGS__BASE_URL": "http://e/v1",
         "HCHEM_EMBEDDINGS__MODEL": "em",
+        "HCHEM_EMBEDDINGS__API_KEY": "e",
     }.items():
         monkeypatch.setenv(name, value)
     s = load_settings()

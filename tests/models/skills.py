@@ -71,6 +71,9 @@ class MemoryAnswers:
         with self._lock:
             self.hits += 1
 
+    def flush(self) -> None:
+        """Nothing is gathered."""
+
 
 class MemoryVectors:
     """A vector store in memory that counts what is put."""

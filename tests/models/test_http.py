@@ -8,7 +8,7 @@ from pydantic import SecretStr
 from models import Message
 from models.client.call import Call, Transient
 from models.client.errors import retry_after, shown
-from models.client.http import Clients, HttpLayer
+from models.client.http import Clients, Dialect, Format, HttpLayer, request_body
 from models.errors import ModelError, ModelRefused
 from models.settings import Price, ResolvedModel
 from tests.models.skills import Score
@@ -54,6 +54,22 @@ def test_request_and_reply() -> None:
     assert reply.raw == '{"score": 3}'  # type: ignore[attr-defined]
     assert (reply.tokens_in, reply.tokens_cached, reply.tokens_out) == (10, 4, 5)  # type: ignore[attr-defined]
     assert reply.cost == pytest.approx(6 + 10)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("form", ["json_schema", "json_object", "text"])
+def test_what_is_sent_is_the_body_as_it_also_stands_in_a_batch_file(form: Format) -> None:
+    own = {"top_k": 20, "chat_template_kwargs": {"enable_thinking": False}, "temperature": 0.9}
+    with ModelServer({"score": 3}) as server:
+        model = ResolvedModel(server.base_url, "m", None, 0.3, None, 77, 5.0, 1, None, extra=own)
+        sent = Call(
+            "score_document", "1", (Message("system", "规则"), Message("user", "文 \ud800")), model, Score
+        )
+        layer = HttpLayer(Clients())
+        layer.learn(model, Dialect(form))
+        layer(sent)
+        body = server.requests[0].body
+    assert body == request_body(sent, Dialect(form))
+    assert (body["model"], body["temperature"], body["messages"][1]["content"]) == ("m", 0.9, "文 ?")
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,26 @@
 import contextlib
 import threading
 import time
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import event, select
 
+from corpus.catalogue import Catalogue
+from corpus.catalogue.stores import CatalogueAnswers
+from corpus.catalogue.tables import ModelCall
+from corpus.errors import TransientError
 from models import Message
 from models.client.budget import BudgetLayer, Budgets, worst_case
 from models.client.cache import AnswerCache
 from models.client.call import Call, Reply, Transient
+from models.client.http import Dialect, request_body
 from models.client.limits import LimitLayer, TokenBucket
 from models.client.retry import RetryLayer
 from models.errors import BudgetExhausted, ModelRefused
+from models.protocols import StoredAnswer
 from models.settings import Budget, Limits, Price, ResolvedModel
 from tests.models.skills import MemoryAnswers, Score
 
@@ -108,6 +116,132 @@ def test_equal_calls_at_the_same_moment_wait_for_each_other() -> None:
         thread.join()
     assert len(asked) == 1
     assert cache.locks._locks == {}
+
+
+# --- the catalogue behind the cache ---------------------------------------------
+
+
+def answer(key: str, raw: str = "{}", **changes: object) -> StoredAnswer:
+    return StoredAnswer(
+        **{"key": key, "skill": "s", "skill_version": "1", "model": "m", "draw": 0, "raw": raw, **changes}
+    )  # type: ignore[arg-type]
+
+
+def counted(catalogue: Catalogue) -> dict[str, int]:
+    """How often each answer was served, as the database has it."""
+    with catalogue.reading() as session:
+        return dict(session.execute(select(ModelCall.key, ModelCall.served)).tuples().all())
+
+
+def test_an_answer_is_there_for_all_at_once_and_its_verdict_after_a_flush(catalogue: Catalogue) -> None:
+    mine, other = CatalogueAnswers(catalogue, "r"), CatalogueAnswers(catalogue)
+    assert other.get("k") is None
+    mine.put(answer("k", "原文 {", parameters={"top_p": 0.9}, cost=0.25))
+    seen = other.get("k")
+    assert seen == mine.get("k") == answer("k", "原文 {", parameters={"top_p": 0.9}, cost=0.25)
+    mine.mark("k", "refused", "not JSON")
+    states = [(found.state, found.reason) for store in (mine, other) if (found := store.get("k"))]
+    assert states == [("refused", "not JSON"), ("stored", "")]  # judged again by whoever comes after a kill
+    mine.flush()
+    found = other.get("k")
+    assert found is not None
+    assert (found.state, found.reason) == ("refused", "not JSON")
+
+
+def test_a_verdict_belongs_to_its_answer_and_not_to_the_one_that_replaces_it(catalogue: Catalogue) -> None:
+    store = CatalogueAnswers(catalogue)
+    store.put(answer("k", "first"))
+    store.mark("k", "refused", "wrong")
+    store.put(answer("k", "second"))
+    store.flush()
+    found = CatalogueAnswers(catalogue).get("k")
+    assert found is not None
+    assert (found.raw, found.state, found.reason) == ("second", "stored", "")
+
+
+def test_verdicts_go_along_with_the_next_answer(catalogue: Catalogue) -> None:
+    store = CatalogueAnswers(catalogue)
+    for number in range(5):
+        store.put(answer(f"k{number}"))
+        store.mark(f"k{number}", "accepted")
+    found = [CatalogueAnswers(catalogue).get(f"k{number}") for number in range(5)]
+    assert [row.state for row in found if row] == ["accepted"] * 4 + ["stored"]
+
+
+def test_servings_of_many_threads_are_counted_exactly(catalogue: Catalogue) -> None:
+    store = CatalogueAnswers(catalogue)
+    for number in range(3):
+        store.put(answer(f"k{number}"))
+
+    def serve() -> None:
+        for number in range(50):
+            store.get(f"k{number % 3}")
+            store.served(f"k{number % 3}")
+
+    threads = [threading.Thread(target=serve) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    store.flush()
+    assert counted(catalogue) == {"k0": 102, "k1": 102, "k2": 96}
+    store.flush()
+    assert sum(counted(catalogue).values()) == 300
+
+
+def test_what_could_not_be_written_is_written_later(
+    catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = CatalogueAnswers(catalogue)
+    store.put(answer("k"))
+    store.mark("k", "accepted")
+    store.served("k")
+
+    def locked() -> object:
+        raise TransientError("locked", reason="database")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(catalogue, "writing", locked)
+        with pytest.raises(TransientError):
+            store.flush()
+    store.flush()
+    found = CatalogueAnswers(catalogue).get("k")
+    assert found is not None
+    assert (found.state, counted(catalogue)) == ("accepted", {"k": 1})
+
+
+def test_a_call_takes_one_commit_and_a_served_one_next_to_none(catalogue: Catalogue) -> None:
+    commits: list[object] = []
+    event.listen(catalogue.engine, "commit", commits.append)
+    store = CatalogueAnswers(catalogue)
+    cache = AnswerCache(lambda sent: Reply('{"score": 1}'), store)
+    calls = [call(f"text {number}") for number in range(60)]
+    for sent in calls:
+        cache.mark(cache(sent).key, "accepted")
+    assert len(commits) == 60
+    commits.clear()
+    for sent in calls * 3:
+        assert cache(sent).from_store
+    cache.flush()
+    assert len(commits) <= 180 / 64 + 2
+    assert set(counted(catalogue).values()) == {3}
+
+
+def test_a_schema_is_made_once_per_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Fresh(Score):
+        made: ClassVar[int] = 0
+
+        @classmethod
+        def model_json_schema(cls, *args: object, **kwargs: object) -> dict[str, object]:
+            cls.made += 1
+            return super().model_json_schema()
+
+    sent = call(output=Fresh)
+    for _ in range(3):
+        sent.worst_tokens_in()
+        request_body(sent, Dialect())
+        request_body(sent, Dialect("text"))
+    assert Fresh.made == 1
 
 
 # --- budget -------------------------------------------------------------------

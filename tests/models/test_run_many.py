@@ -78,6 +78,20 @@ def test_a_rejected_answer_stands_in_its_place() -> None:
     assert [isinstance(answer, AnswerRejected) for answer in found] == [i == 3 for i in range(12)]
 
 
+def test_a_question_that_the_endpoint_refuses_stands_in_its_place_too() -> None:
+    def script(request: Request) -> Reply | Fault:
+        if "text 3" in request.text:
+            return Fault(status=400, message="This model's maximum context length is 10 tokens")
+        return Reply('{"score": 2}')
+
+    with ModelServer(script) as server:
+        found = models_for(server, MemoryAnswers()).run_many(ScoreDocument(), TEXTS)
+    refused = found[3]
+    assert isinstance(refused, AnswerRejected)
+    assert refused.reason == "context_length"
+    assert sum(isinstance(answer, Answer) for answer in found) == 11
+
+
 @pytest.mark.parametrize(
     ("fault", "error"), [(Fault(status=500), ModelUnavailable), (Fault(status=401), ModelRefused)]
 )

@@ -1,8 +1,9 @@
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from models import ModelSettings
-from models.settings import EmbeddingSettings, PerplexitySettings, Price, SkillModel, is_loopback
+from models import Models, ModelSettings
+from models.errors import ModelRefused
+from models.settings import EmbeddingSettings, PerplexitySettings, Price, SkillModel, StoredKey, is_loopback
 
 LOCAL = "http://127.0.0.1:9/v1"
 
@@ -26,12 +27,23 @@ def test_unknown_skill_names_the_known_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["localhost:8000", "ftp://host/v1", "http://", "http://user:pw@host/v1", "http://h:99999999/"]
+    "url",
+    [
+        "localhost:8000",
+        "ftp://host/v1",
+        "ftp://user:pw@host/v1",
+        "http://",
+        "http://user:pw@host/v1",
+        "http://h:99999999/",
+        "https://host/v1?api-key=pw@",
+        "https://host/v1#pw@",
+    ],
 )
-def test_wrong_addresses_are_refused(url: str) -> None:
-    with pytest.raises(ValidationError) as caught:
-        ModelSettings(base_url=url, model="m")
-    assert "pw@" not in str(caught.value)
+def test_wrong_addresses_are_refused_without_showing_secrets(url: str) -> None:
+    for section in (ModelSettings, EmbeddingSettings, PerplexitySettings, SkillModel):
+        with pytest.raises(ValidationError) as caught:
+            section.model_validate({"base_url": url, "model": "m"})
+        assert "pw@" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +90,7 @@ def test_one_skill_alone_may_have_a_model() -> None:
 
 
 def test_a_remote_endpoint_needs_a_key_and_the_message_names_the_settings() -> None:
-    with pytest.raises(ValidationError, match=r"OPENAI_API_KEY, models\.api_key or models\.skills\."):
+    with pytest.raises(ValidationError, match=r"OPENAI_API_KEY, HCHEM_MODELS__API_KEY or .*_block"):
         ModelSettings(model="gpt")
     assert ModelSettings(model="gpt", api_key=SecretStr("k")).resolve("judge_facts") is not None
 
@@ -164,3 +176,133 @@ def test_embedding_defaults_and_endpoint() -> None:
 )
 def test_loopback(url: str, expected: bool) -> None:
     assert is_loopback(url) is expected
+
+
+# --- keys of embeddings and perplexity, keys in blocks --------------------------------
+
+REMOTE = "https://two.example/v1"
+ENDPOINTS = {
+    "embeddings": (
+        {"index": "endpoint", "model": "e"},
+        "HCHEM_EMBEDDINGS__API_KEY or embeddings.api_key_block",
+    ),
+    "perplexity": (
+        {"backend": "completions", "model": "p"},
+        "HCHEM_MODELS__PERPLEXITY__API_KEY or models.perplexity.api_key_block",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ENDPOINTS)
+def test_remote_embeddings_and_perplexity_need_a_key_too(name: str) -> None:
+    section, words = ENDPOINTS[name]
+    with pytest.raises(ValidationError, match=r"no API key for https://two\.example") as caught:
+        ModelSettings.model_validate({name: {**section, "base_url": REMOTE}})
+    assert words in str(caught.value)
+    for enough in ({"api_key": "k"}, {"api_key_block": "b"}):
+        ModelSettings.model_validate({name: {**section, "base_url": REMOTE, **enough}})
+    ModelSettings.model_validate({name: {**section, "base_url": LOCAL}})
+
+
+@pytest.mark.parametrize("name", ENDPOINTS)
+def test_the_default_key_serves_its_own_origin_and_no_other(name: str) -> None:
+    section, _ = ENDPOINTS[name]
+    home = {"base_url": "https://one.example/v1", "model": "m", "api_key": "key-of-one"}
+    same = ModelSettings.model_validate({**home, name: {**section, "base_url": "https://one.example/v2"}})
+    key = getattr(same, name).api_key
+    assert key.get_secret_value() == "key-of-one"
+    with pytest.raises(ValidationError, match="no API key for https://two"):
+        ModelSettings.model_validate({**home, name: {**section, "base_url": REMOTE}})
+    own = ModelSettings.model_validate({**home, name: {**section, "base_url": REMOTE, "api_key": "own"}})
+    assert getattr(own, name).api_key.get_secret_value() == "own"
+
+
+def test_a_section_given_by_the_caller_is_not_changed() -> None:
+    embeddings = EmbeddingSettings(base_url="https://one.example/v1", model="e")
+    settings = ModelSettings(
+        base_url="https://one.example/v1", model="m", api_key=SecretStr("k"), embeddings=embeddings
+    )
+    assert settings.embeddings.api_key is not None
+    assert embeddings.api_key is None
+
+
+def test_a_block_stands_for_the_key_and_is_read_when_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-from-environment")
+    settings = ModelSettings.model_validate(
+        {
+            "base_url": "https://one.example/v1",
+            "model": "m",
+            "api_key_block": "default-block",
+            "skills": {"judge_facts": {"base_url": REMOTE, "api_key_block": "judge-block"}},
+        }
+    )
+    read: list[tuple[str, str]] = []
+
+    def reader(block: str, setting: str) -> str:
+        read.append((block, setting))
+        return f"key in {block}"
+
+    for path, key in settings.keys().items():
+        assert isinstance(key, StoredKey)
+        key.setting, key.read = f"{path}_block", reader
+    other, own = settings.resolve("list_facts"), settings.resolve("judge_facts")
+    assert other is not None
+    assert own is not None
+    assert other.api_key is not None
+    assert own.api_key is not None
+    assert other.api_key != own.api_key
+    for shown in (
+        repr(settings),
+        settings.model_dump_json(),
+        str(settings.model_dump(mode="json")),
+        repr(own),
+    ):
+        assert "key in" not in shown
+        assert "sk-from" not in shown
+    assert settings.model_dump(mode="json")["api_key"] == "**********"
+    assert read == []
+    for _ in range(2):
+        assert own.api_key.get_secret_value() == "key in judge-block"
+        assert other.api_key.get_secret_value() == "key in default-block"
+    assert read == [
+        ("judge-block", "models.skills.judge_facts.api_key_block"),
+        ("default-block", "models.api_key_block"),
+    ]
+    for shown in (repr(settings), settings.model_dump_json(), str(settings.model_dump()), repr(own)):
+        assert "key in" not in shown
+
+
+def test_a_key_that_is_given_goes_before_a_block() -> None:
+    settings = ModelSettings.model_validate({"api_key": "given", "api_key_block": "b"})
+    assert settings.api_key is not None
+    assert settings.api_key.get_secret_value() == "given"
+
+
+def test_a_block_that_nobody_reads_is_a_clear_error_that_halts() -> None:
+    key = ModelSettings.model_validate({"api_key_block": "b"}).api_key
+    assert key is not None
+    with pytest.raises(ModelRefused, match="secret block 'b'") as caught:
+        key.get_secret_value()
+    assert (caught.value.reason, caught.value.halts) == ("settings", True)
+
+
+def test_an_address_without_encryption_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    settings = ModelSettings.model_validate(
+        {
+            "base_url": "http://chat.example/v1",
+            "model": "m",
+            "api_key": "k",
+            "embeddings": {"base_url": "http://vectors.example/v1", "model": "e", "api_key": "k"},
+            "perplexity": {
+                "backend": "completions",
+                "base_url": "http://losses.example/v1",
+                "model": "p",
+                "api_key": "k",
+            },
+            "skills": {"judge_facts": {"base_url": "https://judge.example/v1", "api_key": "k"}},
+        }
+    )
+    for _ in range(2):
+        Models(settings)
+    warned = [record.args[0] for record in caplog.records if "not encrypted" in record.msg]  # type: ignore[index]
+    assert warned == ["http://chat.example/v1", "http://losses.example/v1", "http://vectors.example/v1"]

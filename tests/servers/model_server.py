@@ -8,10 +8,14 @@ pydantic model (as JSON), a ``str`` (as it is), a ``Reply``, or a ``Fault``. It
 may also be a list of such answers, given in order, the last one for ever.
 Embeddings and completions with echoed log-probabilities are computed, not
 scripted; a script that returns a ``Fault`` for them is obeyed.
+
+``skills`` gives single skills scripts of their own, ``faults`` spoils a seeded
+share of the answers (``tests.servers.faults``), ``counts`` says what was given.
 """
 
 from __future__ import annotations
 
+import bisect
 import hashlib
 import json
 import math
@@ -21,12 +25,15 @@ import struct
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal, cast
 
 from pydantic import BaseModel
+
+from tests.servers.batch_api import BatchApi
+from tests.servers.faults import Counts, Faults
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,20 @@ class Request:
         """All message texts joined."""
         return "\n".join(message["content"] for message in self.messages)
 
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema that the answer is to fit, from the response format or from the messages."""
+        given: dict[str, Any] = (
+            (self.body.get("response_format") or {}).get("json_schema", {}).get("schema", {})
+        )
+        if given:
+            return given
+        for message in reversed(self.messages):
+            found = re.search(r"JSON [Ss]chema[^{]*(\{.*\})\s*$", message["content"], re.S)
+            if found:
+                return cast("dict[str, Any]", json.loads(found[1]))
+        return {}
+
 
 @dataclass(frozen=True)
 class Reply:
@@ -69,10 +90,11 @@ class Fault:
 
     ``status`` answers with that HTTP status, ``reset`` cuts the connection before
     any byte, ``cut`` in the middle of the body, ``not_json`` sends a proxy's HTML
-    page under status 200, ``slow`` waits ``delay_s`` and then answers ``then``.
+    page under status 200, ``slow`` waits ``delay_s`` and then answers ``then``,
+    ``duplicated_rows`` gives each vector twice (embeddings only).
     """
 
-    kind: Literal["status", "reset", "cut", "not_json", "slow"] = "status"
+    kind: Literal["status", "reset", "cut", "not_json", "slow", "duplicated_rows"] = "status"
     status: int = 500
     message: str = "scripted fault"
     code: str | None = None
@@ -101,6 +123,9 @@ class ModelServer:
 
     ``formats`` are the response formats it accepts; others are answered with 400.
     ``limit_name`` is the only name of the output limit it accepts, if given.
+    ``skills`` are scripts by the skill's name, or by its schema's title, which is
+    all that is known where the first request of a skill has no JSON schema mode.
+    ``faults`` are for all requests, or by the same names.
     """
 
     def __init__(
@@ -112,6 +137,8 @@ class ModelServer:
         api_key: str | None = None,
         dimension: int = 16,
         echoes: bool = True,
+        skills: Mapping[str, Script | Sequence[Answer] | Answer] | None = None,
+        faults: Faults | Mapping[str, Faults] | None = None,
     ) -> None:
         self.requests: list[Request] = []
         self.formats = tuple(formats)
@@ -119,9 +146,15 @@ class ModelServer:
         self.api_key = api_key
         self.dimension = dimension
         self.echoes = echoes
+        self.batch_api = BatchApi(self)
         self.in_flight = 0
         self.most_in_flight = 0
+        self.counts = Counts()
+        self.faults = faults
         self._script = script
+        self._skills = dict(skills or {})
+        self._titles: dict[str, str] = {}
+        self._asked: Counter[bytes] = Counter()
         self._lock = threading.Lock()
         self._prompts: list[str] = []
         handler = type("Handler", (_Handler,), {"owner": self})
@@ -162,20 +195,63 @@ class ModelServer:
             self.most_in_flight = max(self.most_in_flight, self.in_flight)
 
     def scripted(self, request: Request) -> Answer | None:
-        """What the script says to a request."""
-        script = self._script
+        """What the script of its skill, or the one for all, says to a request."""
+        names = self._names(request)
+        script = next((self._skills[name] for name in names if name in self._skills), self._script)
         if callable(script):
             return script(request)
         if isinstance(script, list | tuple):
             same = [known for known in self.requests if known.path == request.path]
+            if script is not self._script:
+                same = [known for known in same if self._names(known) == names]
             return cast(Answer, script[min(same.index(request), len(script) - 1)])
         return cast("Answer | None", script)
 
+    def _names(self, request: Request) -> tuple[str, ...]:
+        """The skill's name and its schema's title; the path's last word for other requests."""
+        if not request.path.endswith("/chat/completions"):
+            return (request.path.rpartition("/")[2],)
+        title = str(request.schema.get("title", ""))
+        name = str((request.body.get("response_format") or {}).get("json_schema", {}).get("name", ""))
+        if name:
+            self._titles[title] = name
+        return tuple(dict.fromkeys((name or self._titles.get(title, title), title)))
+
+    def answered(self, request: Request) -> Answer | None:
+        """What the script says, spoilt where a fault is drawn; counted."""
+        names = self._names(request)
+        faults = self.faults
+        if isinstance(faults, Mapping):
+            faults = next((faults[name] for name in names if name in faults), None)
+        with self._lock:
+            self.counts.calls[names[0]] += 1
+            asked = hashlib.sha256(json.dumps([request.path, request.body], sort_keys=True).encode()).digest()
+            times = self._asked[asked]
+            self._asked[asked] += 1
+        kind = faults.draw(request.path, request.body, times) if faults is not None else None
+        if faults is None or kind is None:
+            answer = self.scripted(request)
+            own = isinstance(answer, Fault)
+        else:
+            answer = faults.spoilt(kind, lambda: self.scripted(request), request, times)
+            own = False
+        with self._lock:
+            if kind is not None:
+                self.counts.faults[kind] += 1
+            elif isinstance(answer, Fault):
+                self.counts.faults[str(answer.status) if answer.kind == "status" else answer.kind] += 1
+            if (kind is None and not own) or kind == "slow":
+                self.counts.answers[names[0]] += 1
+        return answer
+
     def cached_tokens(self, prompt: str) -> int:
         """Tokens of the longest beginning shared with an earlier prompt, as servers with prefix caches report."""
-        with self._lock:
-            shared = max((_shared(prompt, known) for known in self._prompts), default=0)
-            self._prompts.append(prompt)
+        with self._lock:  # in sorted order the longest shared beginning is a neighbour's
+            place = bisect.bisect_left(self._prompts, prompt)
+            shared = max(
+                (_shared(prompt, known) for known in self._prompts[max(place - 1, 0) : place + 1]), default=0
+            )
+            self._prompts.insert(place, prompt)
         return shared // 4
 
 
@@ -189,16 +265,23 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # head and body are two writes: the second would wait 40 ms for an ACK
     owner: ModelServer
 
     def log_message(self, format: str, *args: object) -> None:
         """Quiet."""
 
     def do_GET(self) -> None:
+        if self.owner.batch_api.handles(self.path):
+            self.owner.batch_api.get(self)
+            return
         self._json(200, {"object": "list", "data": [{"id": "scripted", "object": "model"}]})
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if self.owner.batch_api.handles(self.path):
+            self.owner.batch_api.post(self, raw)
+            return
         body = json.loads(raw or b"{}")
         headers = {name.lower(): value for name, value in self.headers.items()}
         request = self.owner.record(self.path, headers, body)
@@ -213,8 +296,8 @@ class _Handler(BaseHTTPRequestHandler):
         if owner.api_key and request.headers.get("authorization") != f"Bearer {owner.api_key}":
             self._error(401, "Incorrect API key provided", "invalid_api_key")
             return
-        answer = owner.scripted(request)
-        while isinstance(answer, Fault):
+        answer = owner.answered(request)
+        while isinstance(answer, Fault) and answer.kind != "duplicated_rows":
             if answer.kind != "slow":
                 self._fault(answer)
                 return
@@ -222,9 +305,9 @@ class _Handler(BaseHTTPRequestHandler):
             answer = answer.then
         match request.path:
             case "/v1/chat/completions":
-                self._chat(request, answer)
+                self._chat(request, None if isinstance(answer, Fault) else answer)
             case "/v1/embeddings":
-                self._embeddings(request)
+                self._embeddings(request, answer)
             case "/v1/completions":
                 self._completions(request)
             case _:
@@ -264,7 +347,7 @@ class _Handler(BaseHTTPRequestHandler):
                 400, f"Unsupported parameter: {wrong.pop()}; use {self.owner.limit_name} instead.", None
             )
             return
-        reply = _as_reply(answer)
+        reply = as_reply(answer)
         time.sleep(reply.delay_s)
         tokens_in = len(request.text) // 4 + 1 if reply.tokens_in is None else reply.tokens_in
         tokens_out = len(reply.content or "") // 4 + 1 if reply.tokens_out is None else reply.tokens_out
@@ -287,7 +370,7 @@ class _Handler(BaseHTTPRequestHandler):
             },
         )
 
-    def _embeddings(self, request: Request) -> None:
+    def _embeddings(self, request: Request, answer: Answer | None) -> None:
         texts = request.body["input"]
         texts = [texts] if isinstance(texts, str) else texts
         if any(not text for text in texts):
@@ -297,6 +380,8 @@ class _Handler(BaseHTTPRequestHandler):
             {"object": "embedding", "index": index, "embedding": letters_vector(text, self.owner.dimension)}
             for index, text in enumerate(texts)
         ]
+        if isinstance(answer, Fault):  # duplicated_rows: no other comes here
+            data = [row for row in data for _ in range(2)]
         usage = {"prompt_tokens": sum(map(len, texts)), "total_tokens": sum(map(len, texts))}
         self._json(200, {"object": "list", "model": request.body["model"], "data": data, "usage": usage})
 
@@ -365,7 +450,8 @@ def adaptive_logprobs(tokens: list[str]) -> list[float | None]:
     return found
 
 
-def _as_reply(answer: Answer | None) -> Reply:
+def as_reply(answer: Answer | None) -> Reply:
+    """A script's answer as a reply."""
     if isinstance(answer, Reply):
         return answer
     if isinstance(answer, BaseModel):
@@ -376,9 +462,12 @@ def _as_reply(answer: Answer | None) -> Reply:
 
 
 def _shared(one: str, other: str) -> int:
-    size = 0
-    for left, right in zip(one, other, strict=False):
-        if left != right:
-            break
-        size += 1
-    return size
+    """Length of the common beginning, by bisection."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[:middle] == other[:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -267,6 +267,44 @@ def upgrade() -> None:
         batch_op.create_index("ix_ledger_step_state", ["step", "state"], unique=False)
 
     op.create_table(
+        "model_batch_lines",
+        sa.Column("key", sa.String(length=64), nullable=False),
+        sa.Column("job_id", sa.String(length=64), nullable=False),
+        sa.Column("skill", sa.String(length=48), nullable=False),
+        sa.Column("skill_version", sa.String(length=16), nullable=False),
+        sa.Column("draw", sa.Integer(), nullable=False),
+        sa.Column("parameters", sa.JSON(), nullable=False),
+        sa.Column("form", sa.JSON(), nullable=False),
+        sa.Column("price", sa.JSON(), nullable=True),
+        sa.Column("position", sa.Integer(), nullable=False),
+        sa.PrimaryKeyConstraint("key"),
+    )
+    with op.batch_alter_table("model_batch_lines", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_model_batch_lines_job_id"), ["job_id"], unique=False)
+
+    op.create_table(
+        "model_batches",
+        sa.Column("job_id", sa.String(length=64), nullable=False),
+        sa.Column("base_url", sa.Text(), nullable=False),
+        sa.Column("model", sa.Text(), nullable=False),
+        sa.Column("skills", sa.JSON(), nullable=False),
+        sa.Column("total", sa.Integer(), nullable=False),
+        sa.Column("state", sa.String(length=16), nullable=False),
+        sa.Column("file_id", sa.Text(), nullable=False),
+        sa.Column("batch_id", sa.Text(), nullable=False),
+        sa.Column("status", sa.String(length=32), nullable=False),
+        sa.Column("answered", sa.Integer(), nullable=False),
+        sa.Column("failed", sa.Integer(), nullable=False),
+        sa.Column("detail", sa.Text(), nullable=False),
+        sa.Column("run_id", sa.String(length=64), nullable=False),
+        sa.Column("holder", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("job_id"),
+    )
+    with op.batch_alter_table("model_batches", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_model_batches_state"), ["state"], unique=False)
+
+    op.create_table(
         "model_calls",
         sa.Column("key", sa.String(length=64), nullable=False),
         sa.Column("skill", sa.String(length=48), nullable=False),
@@ -455,6 +493,14 @@ def downgrade() -> None:
         batch_op.drop_index(batch_op.f("ix_model_calls_skill"))
 
     op.drop_table("model_calls")
+    with op.batch_alter_table("model_batches", schema=None) as batch_op:
+        batch_op.drop_index(batch_op.f("ix_model_batches_state"))
+
+    op.drop_table("model_batches")
+    with op.batch_alter_table("model_batch_lines", schema=None) as batch_op:
+        batch_op.drop_index(batch_op.f("ix_model_batch_lines_job_id"))
+
+    op.drop_table("model_batch_lines")
     with op.batch_alter_table("ledger", schema=None) as batch_op:
         batch_op.drop_index("ix_ledger_step_state")
         batch_op.drop_index(batch_op.f("ix_ledger_state"))

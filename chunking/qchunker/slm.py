@@ -1,0 +1,415 @@
+"""QChunker-3B, the distilled form of the debate: three small models instead of four agents (section 3.4).
+
+M_Gen writes outline and chunk heads in one call, M_Disc says whether a chunk
+needs completion, M_Ref names what is unclear, finds its supplement in the
+document and rewrites the chunk. Location, guards and tiling are QChunker's. No
+rule stands for a fine-tuned model, so nothing of this exists offline.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+from pydantic import BaseModel, Field
+
+from chunking.baselines import capped_cuts
+from chunking.partition import Node, SegmentResult, Span, flat
+from chunking.qchunker.guards import LENGTH_RATIO, guard
+from chunking.qchunker.heads import Located, locate_heads
+from chunking.qchunker.reviewer import LocatedItem, MissingItem, Review, ReviewIn, locate_items
+from chunking.qchunker.sampling import structure
+from chunking.qchunker.segmenter import spans_of, window_end
+from chunking.vectors import SentenceVectors
+from models.errors import AnswerDeferred, AnswerRejected, OfflineUnavailable
+from models.languages import wrong_language
+from models.prompts import Prompts, Quoted
+from models.skills import ACCEPT, Answer, Out, Skill, Verdict
+
+if TYPE_CHECKING:
+    from models import Models
+
+METHOD = "qchunker-slm"
+
+
+def _no_rule(skill: str) -> NoReturn:
+    raise OfflineUnavailable(
+        f"{METHOD} needs a model for {skill}, and no rule stands for it: set model (and base_url) under "
+        f"[models.skills.{skill}], or models.model (HCHEM_MODELS__MODEL) for all skills",
+        reason="offline",
+    )
+
+
+# --- M_Gen ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class GenerateIn:
+    """A document (or a window of one), its language, and the largest chunk in tokens."""
+
+    text: str
+    language: str
+    size: int
+
+
+class GeneratedChunk(BaseModel):
+    """A chunk in mask form: its first words, and the outline question it answers."""
+
+    question: int = Field(description="number of its question in the outline, from 1")
+    head: str = Field(description="the first words of the chunk, copied exactly")
+
+
+class Generated(BaseModel):
+    """The outline first, so that the model has read the document before it cuts it; then the chunks."""
+
+    outline: list[str] = Field(description="questions in document order")
+    chunks: list[GeneratedChunk] = Field(description="chunks in document order")
+
+
+class SlmGenerate(Skill[GenerateIn, Generated]):
+    """M_Gen: document to question outline and chunk heads in one call."""
+
+    name: ClassVar[str] = "slm_generate"
+    version: ClassVar[str] = "1"
+    output: ClassVar[type[BaseModel]] = Generated
+    prompts: ClassVar[Prompts | None] = Prompts(__package__, "slm_generate")
+
+    def values(self, given: GenerateIn) -> dict[str, int | Quoted]:
+        """The document, then the size."""
+        return {"document": Quoted(given.text), "size": given.size}
+
+    def check(self, given: GenerateIn, answer: Generated) -> Verdict:
+        """At least half of the heads are found in order; the outline is in the document's language."""
+        problems = []
+        heads = [chunk.head for chunk in answer.chunks]
+        located = locate_heads(given.text, heads)
+        if not heads:
+            problems.append("there is no chunk")
+        elif 2 * len(located.unresolved) > len(heads):
+            problems.append(
+                f"these heads are not in the document in this order: {list(located.unresolved[:5])}"
+            )
+        if not any(question.strip() for question in answer.outline):
+            problems.append("the outline has no question")
+        elif wrong := wrong_language(" ".join(answer.outline), given.language):
+            problems.append(f"outline: {wrong}")
+        return Verdict.ask_again(*problems) if problems else ACCEPT
+
+    def offline(self, given: GenerateIn) -> Generated:
+        """Absent: it would be another method under this one's name."""
+        _no_rule(self.name)
+
+
+# --- M_Disc and M_Ref ----------------------------------------------------------------------------------------
+
+
+class Discrimination(BaseModel):
+    """Whether the chunk is inaccurate or ambiguous for want of information that the document has elsewhere."""
+
+    incomplete: bool
+
+
+class SlmDiscriminate(Skill[ReviewIn, Discrimination]):
+    """M_Disc: document and chunk to the verdict whether the chunk needs completion."""
+
+    name: ClassVar[str] = "slm_discriminate"
+    version: ClassVar[str] = "1"
+    output: ClassVar[type[BaseModel]] = Discrimination
+    prompts: ClassVar[Prompts | None] = Prompts(__package__, "slm_discriminate")
+    shares_prefix: ClassVar[bool] = True
+
+    def values(self, given: ReviewIn) -> dict[str, Quoted]:
+        """The document is the shared prefix of all its chunks."""
+        return _document_and_chunk(given)
+
+    def offline(self, given: ReviewIn) -> Discrimination:
+        """Absent, as M_Gen is."""
+        _no_rule(self.name)
+
+
+class Supplement(BaseModel):
+    """An unclear place of the chunk, and the words of the document that clear it up."""
+
+    unclear: str = Field(
+        description="the words of the chunk that are unclear; empty where something is absent"
+    )
+    supplement: str = Field(
+        description="the words of the document, outside the chunk, that say it; copied exactly"
+    )
+
+
+class Refinement(BaseModel):
+    """What was unclear with its supplements, and the rewritten chunk."""
+
+    items: list[Supplement] = Field(default_factory=list)
+    text: str = Field(description="the whole chunk, rewritten")
+
+
+class SlmRefine(Skill[ReviewIn, Refinement]):
+    """M_Ref: document and chunk to ambiguities, their supplements, and the rewritten chunk."""
+
+    name: ClassVar[str] = "slm_refine"
+    version: ClassVar[str] = "1"
+    output: ClassVar[type[BaseModel]] = Refinement
+    prompts: ClassVar[Prompts | None] = Prompts(__package__, "slm_refine")
+    shares_prefix: ClassVar[bool] = True
+
+    def values(self, given: ReviewIn) -> dict[str, float | Quoted]:
+        """As M_Disc, so that only the chunk varies; the length ratio stands in the rules."""
+        return {**_document_and_chunk(given), "ratio": LENGTH_RATIO}
+
+    def check(self, given: ReviewIn, answer: Refinement) -> Verdict:
+        """The guard of the completer against the supplements that the document states outside the chunk."""
+        located, discarded = located_supplements(given, answer)
+        supports = [given.document[item.start : item.end] for item in located]
+        reasons = guard(given.chunk, answer.text, supports)
+        if reasons:
+            reasons += [f"supplement {entry['quote'][:80]!r}: {entry['reason']}" for entry in discarded[:3]]
+        return Verdict.ask_again(*reasons) if reasons else ACCEPT
+
+    def offline(self, given: ReviewIn) -> Refinement:
+        """Absent, as M_Gen is."""
+        _no_rule(self.name)
+
+
+def _document_and_chunk(given: ReviewIn) -> dict[str, Quoted]:
+    return {"document": Quoted(given.view or given.document), "chunk": Quoted(given.chunk, "chunk")}
+
+
+def located_supplements(
+    given: ReviewIn, answer: Refinement
+) -> tuple[list[LocatedItem], list[dict[str, str]]]:
+    """Supplements found in the document outside the chunk, and the discarded ones with reasons."""
+    items = [MissingItem(kind="premise", need=item.unclear, quote=item.supplement) for item in answer.items]
+    return locate_items(given, Review(items=items))
+
+
+# --- one document --------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Generation:
+    """What M_Gen said of the whole document: where chunks begin (sentence: question), and how it was found."""
+
+    begins: dict[int, str] = field(default_factory=dict)
+    outline: list[str] = field(default_factory=list)
+    unresolved: list[str] = field(default_factory=list)
+    fuzzy: int = 0
+    windows: int = 0
+    source: str = ""
+
+
+def require_models(models: Models, *, completion: bool) -> None:
+    """Raise OfflineUnavailable, naming the setting, unless every skill of the method has a model."""
+    for skill in (SlmGenerate.name, *((SlmDiscriminate.name, SlmRefine.name) if completion else ())):
+        if models.is_offline(skill):
+            _no_rule(skill)
+
+
+def qchunk_slm(
+    text: str,
+    vectors: SentenceVectors,
+    models: Models,
+    language: str,
+    size: int,
+    window: int,
+    *,
+    completion: bool,
+) -> SegmentResult:
+    """Partition a text by the three models; sizes and windows in tokens.
+
+    ``completion`` False stops after M_Gen (the paper's "w/o M_Ref"). A judgement
+    of M_Disc that is refused leaves the chunk alone, a rewriting of M_Ref that is
+    refused keeps it. Raises OfflineUnavailable without a model, AnswerRejected
+    where M_Gen's answer is refused (there is nothing else to cut by), and the
+    other errors of the model layer.
+    """
+    if not text:
+        return SegmentResult(text, METHOD, ())
+    require_models(models, completion=completion)
+    made = _generate(text, vectors, models, language, size, window)
+    wanted = sorted(set(made.begins) - {0})
+    cuts = capped_cuts(wanted, vectors, structure(vectors), size)
+    nodes = flat(spans_of(vectors, cuts))
+    record: dict[str, Any] = {
+        "generator": {
+            "source": made.source,
+            "windows": made.windows,
+            "outline": made.outline,
+            "chunks": len(wanted) + 1,
+            "heads_not_found": made.unresolved,
+            "heads_found_fuzzily": made.fuzzy,
+            "cut_for_size": len(cuts) - len(wanted),
+        }
+    }
+    completed: dict[int, str] = {}
+    if completion:
+        asked = [
+            ReviewIn(text, node.start, node.end, language, view=text[slice(*view)])
+            for node, view in zip(nodes, _views(nodes, vectors, window), strict=True)
+        ]
+        flagged = _discriminate(models, asked, record)
+        completed = _refine(models, asked, flagged, record)
+    questions = _questions(nodes, vectors, made)
+    return SegmentResult(text, METHOD, nodes, record=record, completed=completed, questions=questions)
+
+
+def _generate(
+    text: str, vectors: SentenceVectors, models: Models, language: str, size: int, window: int
+) -> _Generation:
+    """M_Gen over windows, each re-reading the last chunk of the one before."""
+    made = _Generation()
+    skill = SlmGenerate()
+    starts = [start for start, _ in vectors.sentences]
+    low = 0
+    while low < len(starts):
+        high = window_end(vectors, low, window)
+        begin, end = starts[low], vectors.sentences[high - 1][1]
+        answer = models.run(skill, GenerateIn(text[begin:end], language, size))
+        heads = [chunk.head for chunk in answer.value.chunks]
+        located = locate_heads(text[begin:end], heads, [start - begin for start in starts[low:high]])
+        made.source = answer.source
+        made.windows += 1
+        made.outline += [question for question in answer.value.outline if question not in made.outline]
+        made.unresolved += located.unresolved
+        made.fuzzy += located.fuzzy
+        begins = _begins(answer.value, located, begin, starts, low)
+        last = max(begins)
+        if high < len(starts) and last > low:
+            del begins[last]  # read again as the beginning of the next window
+        made.begins |= begins
+        low = high if high == len(starts) or last == low else last
+    return made
+
+
+def _begins(
+    answer: Generated, located: Located, begin: int, starts: Sequence[int], low: int
+) -> dict[int, str]:
+    """The sentences that chunks of a window begin at, each with its question; the window's first is one."""
+    found = {low: _question(answer, 0)}
+    for at, number in zip(located.starts, located.heads, strict=True):
+        sentence = max(_nearest(starts, begin + at), low)
+        if sentence > low:
+            found.setdefault(sentence, _question(answer, number))
+        elif at == 0:
+            found[low] = _question(answer, number)
+    return found
+
+
+def _nearest(starts: Sequence[int], offset: int) -> int:
+    """The sentence whose start is nearest to a place: chunks begin with sentences."""
+    before = bisect_right(starts, offset) - 1
+    if before + 1 < len(starts) and starts[before + 1] - offset < offset - starts[before]:
+        return before + 1
+    return before
+
+
+def _question(answer: Generated, number: int) -> str:
+    """The outline question that a chunk names; empty where the number leads nowhere."""
+    asked = answer.chunks[number].question if number < len(answer.chunks) else 0
+    return answer.outline[asked - 1].strip() if 1 <= asked <= len(answer.outline) else ""
+
+
+def _questions(nodes: Sequence[Node], vectors: SentenceVectors, made: _Generation) -> dict[int, str]:
+    """The question of each chunk; the pieces of one that was cut for its size share it."""
+    by_start = {vectors.sentences[sentence][0]: question for sentence, question in made.begins.items()}
+    current = ""
+    asked: dict[int, str] = {}
+    for index, node in enumerate(nodes):
+        current = by_start.get(node.start, current)
+        if current:
+            asked[index] = current
+    return asked
+
+
+def _views(nodes: Sequence[Node], vectors: SentenceVectors, window: int) -> list[Span]:
+    """For each chunk the stretch of the document that holds its beginning: the shared prefix of its calls."""
+    spans: list[Span] = []
+    low = 0
+    while low < len(vectors):
+        high = window_end(vectors, low, window)
+        spans.append((vectors.sentences[low][0], vectors.sentences[high - 1][1]))
+        low = high
+    firsts = [start for start, _ in spans]
+    return [spans[bisect_right(firsts, node.start) - 1] for node in nodes]
+
+
+def _ask(
+    models: Models, skill: Skill[ReviewIn, Out], asked: Sequence[ReviewIn]
+) -> list[Answer[Out] | AnswerRejected]:
+    """Answers in order, view by view, so that a view is paid for once.
+
+    A view whose answers wait for a batch job does not keep the others out of it.
+    """
+    found: list[Answer[Out] | AnswerRejected] = []
+    deferred: AnswerDeferred | None = None
+    for _, group in groupby(asked, key=lambda given: given.view):
+        try:
+            found += models.run_many(skill, list(group))
+        except AnswerDeferred as error:
+            deferred = error
+    if deferred is not None:
+        raise deferred
+    return found
+
+
+def _discriminate(models: Models, asked: Sequence[ReviewIn], record: dict[str, Any]) -> list[int]:
+    """Numbers of the chunks that M_Disc finds incomplete."""
+    flagged: list[int] = []
+    refused: list[dict[str, Any]] = []
+    source = ""
+    for index, answer in enumerate(_ask(models, SlmDiscriminate(), asked)):
+        if isinstance(answer, AnswerRejected):
+            refused.append({"chunk": index, "reason": str(answer)})
+            continue
+        source = answer.source
+        if answer.value.incomplete:
+            flagged.append(index)
+    record["discriminator"] = {
+        "source": source,
+        "refused": refused,
+        "counts": {"judged": len(asked) - len(refused), "incomplete": len(flagged), "refused": len(refused)},
+    }
+    return flagged
+
+
+def _refine(
+    models: Models, asked: Sequence[ReviewIn], flagged: Sequence[int], record: dict[str, Any]
+) -> dict[int, str]:
+    """The rewritten texts by chunk; what was found, discarded and kept is recorded."""
+    completed: dict[int, str] = {}
+    entries: list[dict[str, Any]] = []
+    answers = _ask(models, SlmRefine(), [asked[index] for index in flagged])
+    for index, answer in zip(flagged, answers, strict=True):
+        if isinstance(answer, AnswerRejected):
+            entries.append({"chunk": index, "kept": str(answer)})
+            continue
+        entry, text = _refined(asked[index], answer.value)
+        entries.append({"chunk": index, "source": answer.source, **entry})
+        if text:
+            completed[index] = text
+    counts = {"asked": len(flagged), "completed": len(completed), "kept": len(flagged) - len(completed)}
+    record["refiner"] = {"chunks": entries, "counts": counts}
+    return completed
+
+
+def _refined(given: ReviewIn, answer: Refinement) -> tuple[dict[str, Any], str]:
+    """What is recorded of a rewriting that the guard let pass, and its text; empty where the chunk is unchanged."""
+    located, discarded = located_supplements(given, answer)
+    entry: dict[str, Any] = {
+        "items": [{"unclear": item.need, "start": item.start, "end": item.end} for item in located]
+    }
+    if discarded:
+        entry["discarded"] = [
+            {"unclear": item["need"], "supplement": item["quote"], "reason": item["reason"]}
+            for item in discarded
+        ]
+    if answer.text == given.chunk:
+        return {**entry, "kept": "the model finds nothing to supplement"}, ""
+    return entry, answer.text
+
+
+SLM_SKILLS = (SlmGenerate(), SlmDiscriminate(), SlmRefine())
