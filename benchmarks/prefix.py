@@ -13,6 +13,8 @@ server's model by tokens of the document:
 - ``uncached``: what the server had to read;
 - ``prefix``: the same without the chunks themselves. These cover the document, so that
   they add 1 to ``uncached`` however well the beginning is shared.
+
+More ``calls`` than chunks: an answer was cut off and asked for once more.
 """
 
 from __future__ import annotations
@@ -117,13 +119,13 @@ def load(server: LlamaServer, language: str, tokens: int, chunks: int) -> Review
     )
 
 
-def review(server: LlamaServer, way: Way, givens: Sequence[ReviewIn]) -> tuple[int, int]:
-    """Ask for every review; tokens of all prompts, and those the server had to read."""
+def review(server: LlamaServer, way: Way, givens: Sequence[ReviewIn]) -> tuple[int, int, int]:
+    """Ask for every review; calls, tokens of all prompts, and those the server had to read."""
     settings = {
         "base_url": server.base_url,
         "model": server.model,
         "api_key": None,
-        "max_output_tokens": 64,
+        "max_output_tokens": 256,
         "timeout_s": 3600.0,
         "limits": {"concurrency": way.in_flight},
         "extra": {"id_slot": 0} if way.named else {},
@@ -133,9 +135,9 @@ def review(server: LlamaServer, way: Way, givens: Sequence[ReviewIn]) -> tuple[i
     usage = models.usage()
     models.close()
     rejected = [answer for answer in answers if isinstance(answer, AnswerRejected)]
-    if rejected or usage["calls"] != len(givens):
-        raise SystemExit(f"{usage['calls']} calls for {len(givens)} reviews: {rejected}")
-    return usage["tokens_in"], usage["tokens_in"] - usage["tokens_cached"]
+    if rejected:
+        raise SystemExit(f"{len(rejected)} of {len(givens)} reviews were rejected: {rejected[0]}")
+    return usage["calls"], usage["tokens_in"], usage["tokens_in"] - usage["tokens_cached"]
 
 
 def main() -> None:
@@ -165,14 +167,14 @@ def main() -> None:
                 if number == 0:
                     print(
                         f"{language}: {loaded.tokens} tokens, {len(loaded.givens)} chunks, server with {options.slots} slots\n"
-                        f"{'way':50} {'all':>6} {'uncached':>9} {'prefix':>7} {'seconds':>8}"
+                        f"{'way':50} {'calls':>5} {'all':>6} {'uncached':>9} {'prefix':>7} {'seconds':>8}"
                     )
                 started = time.perf_counter()
-                total, read = review(server, way, loaded.givens)
+                calls, total, read = review(server, way, loaded.givens)
                 seconds = time.perf_counter() - started
             size = loaded.tokens
             print(
-                f"{way.name:50} {total / size:6.2f} {read / size:9.2f} {(read - loaded.chunk_tokens) / size:7.2f} {seconds:8.1f}",
+                f"{way.name:50} {calls:5} {total / size:6.2f} {read / size:9.2f} {(read - loaded.chunk_tokens) / size:7.2f} {seconds:8.1f}",
                 flush=True,
             )
 

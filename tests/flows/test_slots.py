@@ -196,7 +196,7 @@ def test_an_existing_limit_keeps_its_size_and_the_difference_is_told(tmp_path: P
 
 
 def test_who_waits_for_a_slot_stops_when_the_run_is_cancelled(tmp_path: Path, slot: str) -> None:
-    holder = start(tmp_path, "a", slot, batches=1, seconds=20.0)
+    holder = start(tmp_path, "a", slot, batches=1, seconds=200.0)
     holder.started()
     waiting = start(tmp_path, "b", slot, batches=1, cancelled_after=1.0).result()
     assert holder.process.poll() is None
