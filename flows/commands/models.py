@@ -1,4 +1,4 @@
-"""``hchem models show|check``: which model serves which skill, and does it answer."""
+"""``hchem models …``: which model serves which skill, does it answer, what would a run cost, batch jobs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from flows.commands import model_estimate, model_presets, try_skill
+from flows.commands import model_batches, model_estimate, model_presets, try_skill
 from flows.console import out
 from flows.settings import load_settings
 from models.registry import Models
@@ -17,6 +17,11 @@ from models.settings import SKILL_NAMES, ModelSettings
 app = typer.Typer()
 for module in (try_skill, model_estimate, model_presets):
     app.registered_commands.extend(module.app.registered_commands)
+
+
+app.add_typer(
+    model_batches.app, name="batches", help="Jobs at an endpoint's batch API.", no_args_is_help=True
+)
 
 
 @app.command()
