@@ -55,6 +55,7 @@ _COMPARISON = re.compile(
     r"|must|shall|should|may|might)\b",
     re.IGNORECASE,
 )
+_SIGNS = re.compile(r"[^\w]|_")
 _WORD = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]|[^\W\d_]{2,}(?:['’-][^\W\d_]+)*")
 
 
@@ -103,6 +104,23 @@ def differences(before: str, after: str) -> list[str]:
 def _shown(fact: str, count: int) -> str:
     kind, _, text = fact.partition(":")
     return f"{kind} {text!r}" + (f" ({count} times)" if count > 1 else "")
+
+
+def reordered(before: str, after: str) -> str:
+    """Where a rewriting puts something that the source does not say at that place; empty where it keeps the order.
+
+    A rewriting may leave out furniture and mend marks, so its letters and digits
+    must be those of the source in the source's order. Equal sets of numbers are not
+    enough: "boiling point 29, flash point 75" has the numbers of its contrary.
+    """
+    source, wanted = (_SIGNS.sub("", _plain(text).lower()) for text in (before, after))
+    position = 0
+    for index, char in enumerate(wanted):
+        found = source.find(char, position)
+        if found < 0:
+            return wanted[max(0, index - 12) : index + 12]
+        position = found + 1
+    return ""
 
 
 def holds_facts(text: str) -> bool:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from corpus.fidelity import differences, facts, holds_facts, words
+from corpus.fidelity import differences, facts, holds_facts, reordered, words
 from corpus.headings import level_of, rebuild_levels, sections_of
 from corpus.ids import normalise_text
 from corpus.orders import find_orders
@@ -145,6 +145,8 @@ def _piece_faults(units: Sequence[Unit], text: str, known: Mapping[str, int]) ->
     if source == text:
         return []
     found = [f"{where}: {change}" for change in differences(source, text)]
+    if place := reordered(source, text):
+        found.append(f"{where}: not in the order of the source, or not from it, near {place!r}")
     before, after = words(source), words(text)
     new = sorted(word for word in after if word not in known)
     if new:

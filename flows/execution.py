@@ -126,10 +126,17 @@ def session(
                 yield current
         except BaseException as error:
             stop.set()
-            state = "failed" if isinstance(error, Exception) else "cancelled"
+            state = _state_after(error)
             _finish(current, state, f"{type(error).__name__}: {error}")
             raise
         _finish(current, "completed", "")
+
+
+def _state_after(error: BaseException) -> str:
+    """How a run ended: a step that halted is "stopped", since nothing is wrong with what it did."""
+    if isinstance(error, PlatformError) and error.halts:
+        return "stopped"
+    return "failed" if isinstance(error, Exception) else "cancelled"
 
 
 def _check_transport(settings: Settings) -> None:
@@ -257,7 +264,8 @@ def _run_step(current: Session, step: Step, execute: BatchExecutor) -> StepRepor
         repeated = _execute_all(current, step, again, execute)
         total.states["failed"] -= len(again)
         total.add(repeated)
-    current.progress.finish(step.name)
+    if current.context.halt.error is None:
+        current.progress.finish(step.name)
     return StepReport(step.name, len(items), total, time.monotonic() - began)
 
 
@@ -347,12 +355,14 @@ def _stop_if_halted(current: Session, report: StepReport) -> None:
         return
     states = report.batches.states
     left = report.pending - sum(states.values()) + states["failed"] + states["waiting"]
-    raise TransientError(
+    stopped = TransientError(
         f"{report.step} stopped: {error} ({report.pending - left} of {report.pending} items are done and kept; "
         f"the same command goes on with the other {left})",
         reason=error.reason,
         step=report.step,
     )
+    stopped.halts = True
+    raise stopped
 
 
 def _gate(current: Session, report: StepReport) -> None:

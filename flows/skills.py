@@ -70,6 +70,8 @@ def read_input(skill: Skill[Any, Any], data: str) -> Any:
         raise TerminalError(
             f"the input is not JSON (line {error.lineno}, column {error.colno}): {error.msg}", reason="usage"
         ) from error
+    except RecursionError as error:
+        raise TerminalError("the input is nested too deeply", reason="usage") from error
     known = [field.name for field in dataclasses.fields(wanted)]
     stray = sorted(set(value) - set(known)) if isinstance(value, dict) else []
     if stray:

@@ -73,7 +73,9 @@ class Models:
                 logger.warning("%s is not encrypted: prompts and keys can be read on the way", address)
         self._http = HttpLayer(self.clients)
         self._online: Layer = BudgetLayer(self._limited, self.budget)
-        self._cache = AnswerCache(self._routed, answers)
+        self._cache = AnswerCache(
+            self._routed, answers, lambda key: self.batches is not None and self.batches.collected(key)
+        )
         self._record = RecordLayer(self._cache, self.settings)
         self.batches: BatchQueue | None = None
         if answers is not None and batches is not None:
@@ -271,9 +273,8 @@ class Models:
 
     def _call(self, call: Call) -> Reply:
         reply = self._record(call)
-        if reply.from_store and self.batches is not None and self.batches.collected(reply.key):
-            return replace(reply, from_store=False)  # asked in this run, and counted when it was collected
-        self._usage.reply(call.skill, reply)
+        if not reply.counted:
+            self._usage.reply(call.skill, reply)
         return reply
 
     def _routed(self, call: Call) -> Reply:

@@ -536,7 +536,8 @@ class ModelSettings(_Keyed):
         limited = self.budget.max_cost is not None or (own is not None and own.max_cost is not None)
         if limited and resolved.price is None:
             raise ValueError(
-                f"budget.max_cost needs a price for skill {name}: set models.price or models.skills.{name}.price"
+                f"budget.max_cost needs a price for skill {name}: set models.skills.{name}.price"
+                + ("" if resolved.model != self.model else " or models.price")
             )
 
     def resolve(self, skill: str) -> ResolvedModel | None:
@@ -573,8 +574,15 @@ class ModelSettings(_Keyed):
             return own.api_key
         if own.base_url is None:
             return self.api_key
-        home = self.base_url or (OPENAI_URL if self.model else own.base_url)
-        return self.api_key if origin(own.base_url) == origin(home) else None
+        return self.api_key if origin(own.base_url) == self._home() else None
+
+    def _home(self) -> tuple[str, str, int | None]:
+        """The one origin that the default key is for: the default endpoint's, or that of all skills where none is set."""
+        if self.base_url is None and self.model is None:
+            origins = {origin(own.base_url) for own in self.skills.values() if own.base_url is not None}
+            if len(origins) == 1:
+                return origins.pop()
+        return origin(self.base_url or OPENAI_URL)
 
 
 def _first(*values: float | None) -> float | None:

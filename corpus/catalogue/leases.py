@@ -23,7 +23,7 @@ def holder_name() -> str:
     return f"{socket.gethostname()}|{os.getpid()}|{started}|{uuid.uuid4().hex[:8]}"
 
 
-def _is_dead(holder: str) -> bool:
+def is_dead(holder: str) -> bool:
     """True where the holder was a process of this host that no longer runs."""
     host, pid, started, *_ = [*holder.split("|"), "", "", ""]
     if host != socket.gethostname() or not pid.isdigit():
@@ -38,7 +38,7 @@ def take(catalogue: Catalogue, resource: str, holder: str, seconds: float) -> No
     """Take or renew a lease. Raises CatalogueBusyError naming who holds it until when."""
     with catalogue.writing() as session:
         row = session.get(Lease, resource, with_for_update=True)
-        if row is not None and row.holder != holder and row.expires_at > now() and not _is_dead(row.holder):
+        if row is not None and row.holder != holder and row.expires_at > now() and not is_dead(row.holder):
             host, pid, *_ = row.holder.split("|")
             raise CatalogueBusyError(
                 f"another run holds the catalogue (process {pid} on {host}, until "

@@ -61,7 +61,9 @@ def _ref(nullable: bool = False) -> Any:
 
 
 class Run(Base):
-    """One execution of a flow. ``state``: running, completed, failed, cancelled, crashed."""
+    """One execution of a flow. ``state``: running, completed, stopped (a step halted), failed,
+    cancelled, crashed.
+    """
 
     __tablename__ = "runs"
     run_id: Mapped[str] = _id()

@@ -35,8 +35,8 @@ def show(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = 
         typer.echo(json.dumps(describe(settings), ensure_ascii=False, indent=2))
         return
     table = Table(title="Skills", title_justify="left")
-    for column in ("skill", "model", "endpoint", "parameters", "draws", "key", "price in/out"):
-        table.add_column(column, overflow="fold")
+    for column in ("skill", "model", "endpoint", "parameters", "draws", "transport", "key", "price in/out"):
+        table.add_column(column, overflow="fold", no_wrap=column in ("skill", "draws", "key"))
     for row in describe(settings)["skills"]:
         parameters = ", ".join(f"{name}={value}" for name, value in row["parameters"].items())
         price = row["price"]
@@ -48,6 +48,7 @@ def show(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = 
             row["base_url"] or "–",
             parameters or "–",
             str(row["draws"]),
+            row["transport"],
             key,
             shown,
         )
@@ -92,6 +93,7 @@ def describe(settings: ModelSettings) -> dict[str, Any]:
                 "base_url": resolved.base_url if resolved else None,
                 "parameters": resolved.parameters() if resolved else {},
                 "draws": resolved.draws if resolved else 1,
+                "transport": resolved.transport if resolved else "–",
                 "key": bool(resolved and resolved.api_key),
                 "price": resolved.price.model_dump() if resolved and resolved.price else None,
             }

@@ -18,6 +18,7 @@ from models.registry import Models
 from models.skills import Skill
 
 app = typer.Typer()
+_LARGEST = 4_000_000  # bytes of an input; no model reads as much
 
 
 @app.command("try")
@@ -27,7 +28,9 @@ def try_skill(
         str | None,
         typer.Option("--input", metavar="FILE|-", help="The input as JSON; - reads standard input."),
     ] = None,
-    draw: Annotated[int, typer.Option(min=0, help="Number of the draw; each draw is another answer.")] = 0,
+    draw: Annotated[
+        int, typer.Option(min=0, max=99, help="Number of the draw; each draw is another answer.")
+    ] = 0,
     prompt: Annotated[bool, typer.Option("--prompt", help="Print the messages; nothing is asked.")] = False,
     show_example: Annotated[
         bool, typer.Option("--example", help="Print a small made-up input; nothing is asked.")
@@ -115,9 +118,14 @@ def _models(skill: str) -> Iterator[Models]:
 
 def _read(place: str) -> str:
     try:
-        data = sys.stdin.buffer.read() if place == "-" else Path(place).read_bytes()
+        with sys.stdin.buffer if place == "-" else Path(place).open("rb") as file:
+            data = file.read(_LARGEST + 1)
     except OSError as error:
         raise TerminalError(f"{place} cannot be read: {error.strerror or error}", reason="file") from error
+    if len(data) > _LARGEST:
+        raise TerminalError(
+            f"{place} is larger than {_LARGEST:,} bytes: more than one question", reason="size"
+        )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

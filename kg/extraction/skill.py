@@ -76,7 +76,7 @@ class ExtractedAssertion(BaseModel):
 class ExtractedAssertions(BaseModel):
     """All assertions of a window."""
 
-    assertions: list[ExtractedAssertion] = Field(default_factory=list)
+    assertions: list[ExtractedAssertion]
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,10 @@ class BudgetKeeper:
             while (short := self._short(wanted)) is not None:
                 if self._in_flight == 0:
                     raise BudgetExhausted(
-                        f"budget: the next call ({call.skill}) could pass {short}; raise it and run again",
+                        f"budget: the next call ({call.skill}) could pass {short}: it may take "
+                        f"{wanted.tokens:,} tokens{f' or {wanted.cost:.4g} of money' if wanted.cost else ''}, "
+                        f"{call.model.max_output_tokens:,} of them for the answer (max_output_tokens); "
+                        "raise the budget and run again",
                         reason="budget",
                     )
                 self._changed.wait()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -37,11 +37,21 @@ class KeyLocks:
 
 
 class AnswerCache:
-    """The outermost layer. Without a store every call goes through."""
+    """Without a store every call goes through.
 
-    def __init__(self, following: Layer, store: AnswerStore | None) -> None:
+    ``collected`` tells, once for each, of the answers that a batch job of this run
+    has put into the store: they are handed out as what they are, new.
+    """
+
+    def __init__(
+        self,
+        following: Layer,
+        store: AnswerStore | None,
+        collected: Callable[[str], bool] = lambda key: False,
+    ) -> None:
         self._following = following
         self._store = store
+        self._collected = collected
         self.locks = KeyLocks()
         self._held = threading.local()  # what the holder of a key has read: one question asks for it twice
 
@@ -60,6 +70,8 @@ class AnswerCache:
         key = call.key()
         known = self.stored(key)
         if known is not None and known.state != "refused":
+            if self._collected(key):
+                return replace(_reply(known), from_store=False, counted=True)
             if self._store is not None:
                 self._store.served(key)
             return _reply(known)

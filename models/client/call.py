@@ -81,7 +81,10 @@ def schema_size(output: type[BaseModel]) -> int:
 
 @dataclass(frozen=True)
 class Reply:
-    """What the endpoint gave: raw text, why it ended, what it used."""
+    """What the endpoint gave: raw text, why it ended, what it used.
+
+    ``counted``: its use was counted when a batch job was collected.
+    """
 
     raw: str
     finish_reason: str = "stop"
@@ -93,6 +96,7 @@ class Reply:
     seconds: float = 0.0
     key: str = ""
     from_store: bool = False
+    counted: bool = False
 
 
 Layer = Callable[[Call], Reply]

@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 Format = Literal["json_schema", "json_object", "text"]
 _STEPS: tuple[Format, ...] = ("json_schema", "json_object", "text")
+_SHORTEST_KEY = 12  # a shorter word may be any word
 _UNREADABLE = 3  # first answers in a row that tell that a response format is ignored
 _NO_KEY = "EMPTY"  # what servers without keys are given by convention; the package wants some word
 
@@ -195,6 +196,12 @@ def schema_request(output: type[BaseModel], messages: list[Message]) -> Message:
     )
 
 
+def without_key(text: str, api_key: SecretStr | None) -> str:
+    """An answer in which the endpoint's own key, should it echo it, is stars: answers are stored and shown."""
+    key = api_key.get_secret_value() if api_key is not None else ""
+    return text.replace(key, "***") if len(key) >= _SHORTEST_KEY else text
+
+
 def read_completion(completion: ChatCompletion, model: ResolvedModel, seconds: float) -> Reply:
     """The reply in a completion. Raises Transient where it holds none."""
     choices = getattr(completion, "choices", None)
@@ -208,7 +215,7 @@ def read_completion(completion: ChatCompletion, model: ResolvedModel, seconds: f
     finish = choices[0].finish_reason or "stop"
     refusal = message.refusal or ("content filter" if finish == "content_filter" else "")
     return Reply(
-        raw=message.content or "",
+        raw=without_key(message.content or "", model.api_key),
         finish_reason=finish,
         refusal=refusal,
         tokens_in=tokens_in,

@@ -81,7 +81,10 @@ def _read(piece: str) -> list[Any]:
 
 
 def _loads(text: str) -> Any:
-    value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+    try:
+        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
     if not isinstance(value, dict | list):
         raise ValueError("a bare value is no answer")
     return value
@@ -106,7 +109,10 @@ def _repaired(piece: str) -> list[Any]:
         return []
     from json_repair import repair_json
 
-    value = repair_json(piece, return_objects=True, skip_json_loads=True)
+    try:
+        value = repair_json(piece, return_objects=True, skip_json_loads=True)
+    except (ValueError, RecursionError):  # nested too deeply
+        return []
     if not isinstance(value, dict | list) or not value:
         return []
     return [value] if _substance(json.dumps(value, ensure_ascii=False)) == _substance(piece) else []
@@ -164,6 +170,11 @@ def _fitting(values: list[Any], output: type[T]) -> tuple[list[T], str]:
     fitting: list[T] = []
     problem = ""
     for value in values:
+        if isinstance(value, dict) and not set(value) & set(output.model_fields):
+            problem = (
+                f"none of the fields {', '.join(output.model_fields)} is given"  # defaults are no answer
+            )
+            continue
         try:
             fitting.append(output.model_validate_json(json.dumps(value)))
         except ValidationError as error:

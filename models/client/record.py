@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from models.client.call import Call, Layer, Reply, Transient
-from models.errors import ModelError
+from models.errors import AnswerDeferred, ModelError
 from models.settings import ModelSettings, StoredKey
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ lines = logging.getLogger("hchem.models.calls")
 lines.propagate = False
 lines.setLevel(logging.INFO)
 
+_as_json = json.JSONEncoder(ensure_ascii=False).encode
 _STARS = "***"
 _SHORTEST = 4  # a shorter key (EMPTY's like) would blank out ordinary words
 _FOREIGN = ("finish_reason", "message", "refusal", "raw", "messages")  # what pages and endpoints have written
@@ -110,6 +111,8 @@ class RecordLayer:
         began = time.perf_counter()
         try:
             reply = self._following(call)
+        except AnswerDeferred:  # nothing happened yet
+            raise
         except ModelError as error:
             self._write(call, began, error=error.reason, message=str(error))
             raise
@@ -123,7 +126,8 @@ class RecordLayer:
             tokens_in=reply.tokens_in,
             tokens_cached=reply.tokens_cached,
             tokens_out=reply.tokens_out,
-            cost=reply.cost,
+            cost=round(reply.cost, 9),
+            seconds=0.0 if reply.from_store else round(reply.seconds, 4),
             from_store=reply.from_store,
             **{"refusal": reply.refusal} if reply.refusal else {},
             **{"raw": reply.raw} if self._level == "full" else {},
@@ -151,14 +155,16 @@ class RecordLayer:
             **found,
         }
         if began is not None:
-            row["seconds"] = round(time.perf_counter() - began, 4)
+            row["waited"] = round(
+                time.perf_counter() - began, 4
+            )  # with limits, repeats, and the client's start
         if self._level == "full":
             row["messages"] = [{"role": m.role, "content": m.content} for m in call.messages]
         known = self._known(call.model.api_key)
         for name in _FOREIGN:
             if name in row:
                 row[name] = _clean(row[name], known)
-        line = json.dumps(row, ensure_ascii=False)
+        line = _as_json(row)
         if lines.handlers:
             lines.info("%s", line)
         if self._file is not None:
@@ -200,7 +206,9 @@ class RollingFile:
         self._path = path
         self._limit = int(megabytes * 1_000_000)
         self._lock = threading.Lock()
+        self._name = str(path)
         self._descriptor = -1
+        self._opened: tuple[int, int] | None = None
         self._broken = False
 
     def append(self, line: str) -> None:
@@ -210,7 +218,6 @@ class RollingFile:
             if self._broken:
                 return
             try:
-                self._open()
                 if self._size() + len(data) > self._limit:
                     self._roll(len(data))
                 os.write(self._descriptor, data)
@@ -227,31 +234,31 @@ class RollingFile:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-
-    def _open(self) -> None:
-        """Open the file, also where another process has rolled it away since."""
-        if self._descriptor >= 0:
-            with suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(self._descriptor), self._path.stat()):
-                    return
-            self._forget()
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        # for the owner only: with log = "full" it holds pages and prompts
-        self._descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            self._opened = None
 
     def _size(self) -> int:
-        return os.fstat(self._descriptor).st_size
+        """Bytes of the file, which is opened where it is not, or where another process has rolled it away since."""
+        with suppress(FileNotFoundError):
+            found = os.stat(self._name)
+            if (found.st_dev, found.st_ino) == self._opened:
+                return found.st_size
+        self._forget()
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        # for the owner only: with log = "full" it holds pages and prompts
+        self._descriptor = os.open(self._name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        found = os.fstat(self._descriptor)
+        self._opened = (found.st_dev, found.st_ino)
+        return found.st_size
 
     def _roll(self, coming: int) -> None:
         with self._alone():
-            self._open()
             size = self._size()
             if size and size + coming > self._limit:  # no other process has done it meanwhile
                 for number in range(_OLDER, 0, -1):
                     older = self._numbered(number - 1) if number > 1 else self._path
                     with suppress(FileNotFoundError):
                         older.replace(self._numbered(number))
-                self._open()
+                self._size()
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

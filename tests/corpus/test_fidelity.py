@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corpus.fidelity import differences, facts, holds_facts
+from corpus.fidelity import differences, facts, holds_facts, reordered
 
 
 @pytest.mark.parametrize(
@@ -68,3 +68,21 @@ def test_facts_are_named_by_kind() -> None:
 )
 def test_holds_facts(text: str, holds: bool) -> None:
     assert holds_facts(text) is holds
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kept"),
+    [
+        ("Boiling point: 75 °C / Flash point: 29 °C (closed cup)", "Boiling point: 29 °C\nFlash point: 75 °C (closed cup)", False),
+        ("Boiling point: 75 °C / Flash point: 29 °C (closed cup)", "Flash point: 75 °C\nBoiling point: 29 °C (closed cup)", False),
+        ("沸点 75 ℃，闪点 29 ℃（闭杯）", "沸点 29 ℃，闪点 75 ℃（闭杯）", False),
+        ("沸点 75 ℃，闪点 29 ℃（闭杯）", "闪点 29 ℃（闭杯），沸点 75 ℃", False),
+        ("| 沸点 | 75 ℃ |\n| 闪点 | 29 ℃ |", "- 沸点：75 ℃\n- 闪点：29 ℃", True),
+        ("flam-\nmable liquid [edit]", "flammable liquid", True),
+        ("**H₂O** 与 10<sup>3</sup>", "H₂O 与 10³", True),
+        ("", "", True),
+        ("text", "", True),
+    ],
+)  # fmt: skip
+def test_a_rewriting_keeps_the_order_of_what_is_said(before: str, after: str, kept: bool) -> None:
+    assert (reordered(before, after) == "") is kept

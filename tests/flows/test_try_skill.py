@@ -203,3 +203,16 @@ def test_an_input_that_is_not_utf8_is_told(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_bytes(b'{"question": "\xff"}')
     done = tried("list_facts", "--input", str(tmp_path / "x.json"))
     assert "not UTF-8 (byte 14)" in str(done.exception)
+
+
+@pytest.mark.parametrize("data", ["[" * 100_000 + "]" * 100_000, " " * 4_000_001])
+def test_monstrous_input_is_an_error(data: str, tmp_path: Path) -> None:
+    path = tmp_path / "given.json"
+    path.write_text(data)
+    result = CliRunner().invoke(app, ["list_facts", "--input", str(path)])
+    assert isinstance(result.exception, TerminalError)
+    assert "nested" in str(result.exception) or "larger than" in str(result.exception)
+
+
+def test_a_draw_has_a_bound() -> None:
+    assert CliRunner().invoke(app, ["list_facts", "--input", "-", "--draw", "9" * 20]).exit_code == 2

@@ -186,3 +186,11 @@ def test_retry_after(headers: dict[str, str], expected: float | None) -> None:
 def test_shown_is_short_and_clean() -> None:
     assert shown("a\n  b  sk-abc123 Bearer xyz") == "a b sk-*** Bearer ***"
     assert len(shown("x" * 5000)) == 300
+
+
+def test_an_echoed_key_is_not_kept() -> None:
+    key = "planted-key-0123456789"
+    with ModelServer(Reply(f'{{"score": 3, "note": "您的密钥 {key}"}}')) as server:
+        reply, _ = ask(server, api_key=SecretStr(key))
+    assert key not in str(reply)
+    assert "***" in str(reply)

@@ -1,19 +1,22 @@
 """Cache, budget, rate limit and retry, each alone around a following layer that is a plain function."""
 
 import contextlib
+import sqlite3
 import threading
 import time
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import event, select
+from sqlalchemy import create_engine, event, select
+from sqlalchemy import text as sql
 
 from corpus.catalogue import Catalogue
 from corpus.catalogue.stores import CatalogueAnswers
 from corpus.catalogue.tables import ModelCall
-from corpus.errors import TransientError
+from corpus.errors import TerminalError, TransientError
 from models import Message
 from models.client.budget import BudgetLayer, Budgets, worst_case
 from models.client.cache import AnswerCache
@@ -201,13 +204,58 @@ def test_what_could_not_be_written_is_written_later(
         raise TransientError("locked", reason="database")
 
     with monkeypatch.context() as patched:
-        patched.setattr(catalogue, "writing", locked)
+        patched.setattr(store, "_transaction", locked)
         with pytest.raises(TransientError):
             store.flush()
     store.flush()
     found = CatalogueAnswers(catalogue).get("k")
     assert found is not None
     assert (found.state, counted(catalogue)) == ("accepted", {"k": 1})
+
+
+def test_a_connection_that_dies_is_made_anew(catalogue: Catalogue) -> None:
+    store = CatalogueAnswers(catalogue)
+    store.put(answer("k", parameters={"top_p": 0.5}))
+    assert store.get("k") is not None
+    _cut_connections(catalogue, store)
+    assert store.get("k") == answer("k", parameters={"top_p": 0.5})
+    with contextlib.suppress(TransientError):  # PostgreSQL says so at the first use of a dead connection
+        store.put(answer("other"))
+    store.put(answer("other"))
+    assert CatalogueAnswers(catalogue).get("other") == answer("other")
+
+
+def _cut_connections(catalogue: Catalogue, store: CatalogueAnswers) -> None:
+    if catalogue.engine.dialect.name == "sqlite":
+        assert store._reader is not None
+        store._reader.driver_connection.close()  # type: ignore[union-attr]
+        return
+    with catalogue.engine.connect() as connection:
+        others = (
+            "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        connection.execute(sql(f"SELECT pg_terminate_backend(pid) FROM ({others}) AS others")).all()
+
+
+def test_a_database_that_cannot_be_written_is_an_error_of_the_right_family(tmp_path: Path) -> None:
+    catalogue = Catalogue.open(f"sqlite:///{tmp_path}/c.db")
+    store = CatalogueAnswers(catalogue)
+    store.put(answer("k"))
+    store.flush()
+    readonly = Catalogue.open(f"sqlite:///file:{tmp_path}/c.db?mode=ro&uri=true", migrate=False)
+    with pytest.raises(TerminalError, match="cannot be written") as caught:
+        CatalogueAnswers(readonly).put(answer("other"))
+    assert caught.value.reason == "disk"
+    busy = sqlite3.connect(tmp_path / "c.db", isolation_level=None)
+    busy.execute("BEGIN IMMEDIATE")
+    impatient = create_engine(f"sqlite:///{tmp_path}/c.db", connect_args={"timeout": 0.05})
+    event.listen(impatient, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+    waiting = CatalogueAnswers(Catalogue(impatient))
+    with pytest.raises(TransientError, match="locked"):
+        waiting.put(answer("other"))
+    busy.execute("ROLLBACK")
+    waiting.put(answer("other"))
+    assert store.get("other") == answer("other")
 
 
 def test_a_call_takes_one_commit_and_a_served_one_next_to_none(catalogue: Catalogue) -> None:

@@ -3,7 +3,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from models.client.parse import Unreadable, parse
 from tests.servers.model_server import fenced, thinking
@@ -110,3 +110,16 @@ def test_a_cut_answer_is_never_completed(answer: Facts, data: st.DataObject) -> 
     cut = data.draw(st.integers(0, len(whole) - 1))
     with pytest.raises(Unreadable):
         parse(whole[:cut], Facts)
+
+
+@pytest.mark.parametrize(
+    "raw", ["{}", '{"facts": [1]}', "[" * 100_000 + "]" * 100_000, '{"a":' * 50_000 + "1" + "}" * 50_000]
+)
+def test_what_gives_none_of_the_fields_is_no_answer(raw: str) -> None:
+    class Findings(BaseModel):
+        items: list[str] = Field(default_factory=list)
+        incomplete: bool = False
+
+    with pytest.raises(Unreadable):
+        parse(raw, Findings)
+    assert parse('{"items": []}', Findings) == Findings()

@@ -306,3 +306,19 @@ def test_an_address_without_encryption_is_warned_of_once(caplog: pytest.LogCaptu
         Models(settings)
     warned = [record.args[0] for record in caplog.records if "not encrypted" in record.msg]  # type: ignore[index]
     assert warned == ["http://chat.example/v1", "http://losses.example/v1", "http://vectors.example/v1"]
+
+
+def test_without_a_default_endpoint_the_default_key_goes_to_one_origin_only() -> None:
+    def key(**skills: str) -> list[bool]:
+        made = {
+            name: SkillModel(base_url=url, model="m", api_key=SecretStr("own") if "two" in url else None)
+            for name, url in skills.items()
+        }
+        settings = ModelSettings(api_key=SecretStr("k-default"), skills=made)
+        found = [settings.resolve(name) for name in skills]
+        return [bool(r and r.api_key and r.api_key.get_secret_value() == "k-default") for r in found]
+
+    assert key(list_facts="https://one.example/v1") == [True]
+    assert key(list_facts="https://one.example/v1", judge_facts="https://one.example/v2") == [True, True]
+    with pytest.raises(ValidationError, match=r"no API key for https://one\.example/v1"):
+        key(list_facts="https://one.example/v1", judge_facts="https://two.example/v1")
