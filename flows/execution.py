@@ -238,6 +238,7 @@ def run_stage(current: Session, name: StageName, execute: BatchExecutor) -> dict
 
 
 def _save(current: Session, name: str, reports: dict[str, Any], began: float) -> None:
+    current.runtime.models.flush()
     seconds = round(time.monotonic() - began, 2)
     models = current.accounts[name].as_dict(current.runtime.models)
     current.stages[name] = {"seconds": seconds, "steps": dict(reports), "models": models}

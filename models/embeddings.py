@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 
 from models.blas import use_one_thread
-from models.client.call import Reply, encodable
+from models.client.call import Reply, Transient, encodable
 from models.client.http import Clients
 from models.client.retry import with_retries
 from models.errors import ModelRefused
@@ -181,7 +181,8 @@ class EndpointEncoder:
         except (openai.OpenAIError, ValueError, AttributeError) as error:  # the last: a body of another kind
             raise translated(error, url=self._url, secret=key.get_secret_value() if key else "") from None
         if [row.index for row in rows] != list(range(len(texts))):
-            raise ModelRefused(f"{self._url}: {len(rows)} vectors for {len(texts)} texts", reason="malformed")
+            text = f"{self._url}: {len(rows)} vectors for {len(texts)} texts"
+            raise Transient(text, reason="malformed", billed=True)
         vectors = np.asarray([row.embedding for row in rows], dtype=np.float32)
         if (
             vectors.ndim != 2

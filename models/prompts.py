@@ -67,6 +67,8 @@ class Quoted:
 
 def neutral(text: str) -> str:
     """Text in which no role marker or special token of a chat template is left; the length is unchanged."""
+    if "<" not in text and ">" not in text and "[" not in text:
+        return text
     return _MARKERS.sub(lambda match: {"<": "‹", ">": "›", "[": "⟦"}[match[0]], text)
 
 
@@ -80,7 +82,9 @@ def fence(text: str, label: str) -> str:
     if not _LABEL.fullmatch(label):
         raise ValueError(f"fence label {label!r} must be a lower-case word")
     key = hashlib.sha256(f"{label}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    inside = re.sub(rf"<(?=/?\s*{label}\b)", "‹", neutral(text), flags=re.I)
+    inside = neutral(text)
+    if "<" in inside:
+        inside = re.sub(rf"<(?=/?\s*{label}\b)", "‹", inside, flags=re.I)
     return f"<{label} k={key}>\n{inside}\n</{label} k={key}>"
 
 
@@ -115,6 +119,13 @@ class Prompts:
         return {language: _split(self.text(language), self.name, language) for language in LANGUAGES}
 
     @cached_property
+    def _places(self) -> dict[Language, set[str]]:
+        return {
+            language: {name for _, part in parts for name in part.get_identifiers()}
+            for language, parts in self._parts.items()
+        }
+
+    @cached_property
     def digest(self) -> str:
         """Changes with every change of a prompt file or of the fence's rule; part of a skill's identity."""
         state = hashlib.sha256()
@@ -132,7 +143,7 @@ class Prompts:
         """
         shown = {name: _shown(value) for name, value in values.items()}
         parts = self._parts[language]
-        unused = set(shown) - {name for _, part in parts for name in part.get_identifiers()}
+        unused = shown.keys() - self._places[language]
         if unused:
             raise ValueError(
                 f"prompt {self.name}.{language} has no place for {', '.join(map(repr, sorted(unused)))}"

@@ -20,6 +20,10 @@ def up() -> None:
     """
     settings = load_settings()
     server = prefect_server.ensure(prepare_data_dir(settings.data_dir), settings.prefect, tell=err.print)
+    if settings.models.limits.processes_slot is not None:
+        from flows import slots  # imports Prefect, which takes seconds
+
+        slots.ensure_limit(settings.models.limits, tell=err.print)
     out.print(f"Prefect UI: {server.ui_url}  (stop it with: hchem down)")
 
 

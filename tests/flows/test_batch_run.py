@@ -338,9 +338,15 @@ def test_a_kill_pays_nothing_twice(
 
 
 def test_an_interrupt_leaves_the_jobs_open_and_says_so(
-    home: Callable[[str, int], Path], script: Script, capsys: pytest.CaptureFixture[str]
+    home: Callable[[str, int], Path],
+    script: Script,
+    capsys: pytest.CaptureFixture[str],
+    request: pytest.FixtureRequest,
 ) -> None:
     folder = home("interrupted", 4)
+    # where the tests run in the background, the shell has the signal ignored
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     with ModelServer(script) as server:
         server.batch_api.plans = [Plan(looks=10_000)]
         server.batch_api.at = lambda now: os.kill(os.getpid(), signal.SIGINT) if now == "looked" else None
