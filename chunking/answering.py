@@ -16,6 +16,7 @@ from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
+from chunking.evaluation.grounding import Bound, bound_values, denial_changed, unproved
 from chunking.sentences import split_sentences
 from chunking.subjects import fold_names, mentions
 from chunking.terms import terms
@@ -99,7 +100,7 @@ class AnswerQuestion(Skill[AnswerIn, AnswerOut]):
     """Answers a question from passages, with quotes."""
 
     name: ClassVar[str] = "answer_question"
-    version: ClassVar[str] = "3"
+    version: ClassVar[str] = "4"
     output: ClassVar[type[BaseModel]] = AnswerOut
     prompts: ClassVar[Prompts] = Prompts(__package__, "answer_question")
 
@@ -115,7 +116,7 @@ class AnswerQuestion(Skill[AnswerIn, AnswerOut]):
         }
 
     def check(self, given: AnswerIn, answer: AnswerOut) -> Verdict:
-        """Quotes stand in their passages; numbers with sign and unit stand in a quote or the question; language."""
+        """Quotes stand in their passages; figures, properties, denials, classes and words come from them; language."""
         if not answer.found:
             return ACCEPT
         problems = []
@@ -126,7 +127,13 @@ class AnswerQuestion(Skill[AnswerIn, AnswerOut]):
                 problems.append(f"there is no passage {quote.passage}")
             elif quote.quote not in given.passages[quote.passage - 1].text:
                 problems.append(f"these words are not in passage {quote.passage}: {quote.quote[:80]}")
-        if answer.answer != _extract(answer.quotes):  # which changes nothing, in whatever language it is
+        source, known = _quoted_parts(given, answer.quotes)
+        if answer.answer == _extract(answer.quotes):  # which changes nothing, in whatever language it is,
+            cut = denial_changed(answer.answer, source)  # unless a quote begins behind its "not"
+            problems += [f"a negation was lost: {clause[:80]!r}" for clause in cut[:1]]
+        else:
+            titles = "\n".join(given.passages[q.passage - 1].title for q in _placed(given, answer.quotes))
+            problems += unproved(answer.answer, source, asked=given.question, known=known, context=titles)
             problems += _changed_figures(answer.answer, given.question, [q.quote for q in answer.quotes])
             if wrong_language(answer.answer, given.language):
                 problems.append(_IN_LANGUAGE[language_of(given.language)])
@@ -146,6 +153,32 @@ class AnswerQuestion(Skill[AnswerIn, AnswerOut]):
                 chosen.append(unit)
         quotes = [Quote(passage=unit.passage + 1, quote=unit.text) for unit in chosen]
         return AnswerOut(found=True, answer=_extract(quotes), quotes=quotes)
+
+
+def _placed(given: AnswerIn, quotes: Sequence[Quote]) -> list[Quote]:
+    return [
+        quote
+        for quote in quotes
+        if quote.passage <= len(given.passages) and quote.quote in given.passages[quote.passage - 1].text
+    ]
+
+
+def _quoted_parts(given: AnswerIn, quotes: Sequence[Quote]) -> tuple[str, list[Bound]]:
+    """The whole sentences that quotes are taken from, and the quotes' values with the properties they stand by.
+
+    A quote may begin behind the "not" or the label that its sentence or the line
+    before it has.
+    """
+    parts: dict[str, None] = {}
+    known: list[Bound] = []
+    for quote in _placed(given, quotes):
+        text = given.passages[quote.passage - 1].text
+        start = text.index(quote.quote)
+        end = start + len(quote.quote)
+        spans = [(a, b) for a, b in split_sentences(text) if a < end and b > start]
+        parts[text[min(a for a, _ in spans) : max(b for _, b in spans)] if spans else quote.quote] = None
+        known += [bound for bound in bound_values(text) if start <= bound.start < end]
+    return "\n".join(parts), known
 
 
 def _extract(quotes: Sequence[Quote]) -> str:

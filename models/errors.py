@@ -28,7 +28,7 @@ class EndpointDown(ModelUnavailable):
 
 
 SETTING_REASONS = frozenset(
-    {"authentication", "quota", "not_found", "settings", "tokenizer", "dimension", "no_echo"}
+    {"authentication", "quota", "not_found", "settings", "tokenizer", "dimension", "no_echo", "not_supported"}
 )
 """Refusals that a person ends with a setting, a key or money; they say nothing of the item asked about."""
 

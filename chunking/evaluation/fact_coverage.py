@@ -21,6 +21,7 @@ from chunking.evaluation.grounding import (
     polarity_changed,
     statements,
     states,
+    unproved,
     unstated,
 )
 from chunking.evaluation.metrics import normalised
@@ -54,7 +55,7 @@ class ListFacts(Skill[FactsIn, FactList]):
     """Reference answer to its atomic facts. Offline: its clauses."""
 
     name: ClassVar[str] = "list_facts"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     output: ClassVar[type[BaseModel]] = FactList
     prompts: ClassVar[Prompts | None] = Prompts(__package__, "list_facts")
 
@@ -63,7 +64,7 @@ class ListFacts(Skill[FactsIn, FactList]):
         return {"question": Quoted(given.question, "question"), "answer": Quoted(given.answer, "answer")}
 
     def check(self, given: FactsIn, answer: FactList) -> Verdict:
-        """No figure, name or denial that the answer does not have; none of its figures lost; no fact twice."""
+        """No figure, name, property, class or denial that the answer does not have; none of its figures lost; no fact twice."""
         problems = []
         facts = [fact.strip() for fact in answer.facts]
         if not any(facts) and clauses(given.answer):
@@ -75,6 +76,7 @@ class ListFacts(Skill[FactsIn, FactList]):
                 problems.append(f"the answer does not state {', '.join(stray)}: {fact[:80]!r}")
             if changed := polarity_changed(fact, given.answer):
                 problems.append(f"a negation was lost or added: {changed[0][:80]!r}")
+            problems += unproved(fact, given.answer, asked=given.question)
         lost = figures(given.answer) - figures(given.question) - frozenset().union(*map(figures, facts))
         if lost:
             problems.append(f"no fact has {', '.join(sorted(lost))}")

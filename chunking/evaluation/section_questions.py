@@ -18,7 +18,15 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-from chunking.evaluation.grounding import clauses, figures, names, polarity_changed, states, unstated
+from chunking.evaluation.grounding import (
+    clauses,
+    figures,
+    names,
+    polarity_changed,
+    states,
+    unproved,
+    unstated,
+)
 from chunking.evaluation.metrics import normalised
 from chunking.headings import marked_level
 from chunking.partition import Span
@@ -56,7 +64,7 @@ class SummariseSection(Skill[SectionIn, SectionSummary]):
     """Section to summary. Offline: its first sentences, verbatim."""
 
     name: ClassVar[str] = "summarise_section"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     output: ClassVar[type[BaseModel]] = SectionSummary
     prompts: ClassVar[Prompts | None] = Prompts(__package__, "summarise_section")
 
@@ -65,7 +73,7 @@ class SummariseSection(Skill[SectionIn, SectionSummary]):
         return {"section": Quoted(given.text, "section"), "title": Quoted(given.title, "title")}
 
     def check(self, given: SectionIn, answer: SectionSummary) -> Verdict:
-        """No figure, name or denial that the section does not have; its language; clearly shorter."""
+        """No figure, name, property, class or denial that the section does not have; its language; clearly shorter."""
         summary = answer.summary.strip()
         if not summary:
             return Verdict.ask_again("the summary is empty")
@@ -76,6 +84,7 @@ class SummariseSection(Skill[SectionIn, SectionSummary]):
             )
         if changed := polarity_changed(summary, given.text):
             problems.append(f"a negation was lost or added: {changed[0][:80]!r}")
+        problems += unproved(summary, given.text, context=given.title)
         if wrong := wrong_language(summary, given.language):
             problems.append(wrong)
         limit = max(_SUMMARY, round(_SUMMARY_SHARE * len(given.text)))
@@ -140,7 +149,7 @@ class WriteQuestion(Skill[QuestionIn, WrittenQuestion]):
     """Chunks and summaries to a question and its answer. Nothing honest can be written by rules."""
 
     name: ClassVar[str] = "write_question"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     output: ClassVar[type[BaseModel]] = WrittenQuestion
     prompts: ClassVar[Prompts | None] = Prompts(__package__, "write_question")
     shares_prefix: ClassVar[bool] = True
@@ -168,6 +177,7 @@ class WriteQuestion(Skill[QuestionIn, WrittenQuestion]):
             problems.append(f"the question names what the document does not state: {', '.join(stray[:8])}")
         if changed := polarity_changed(written, "\n".join(given.chunks)):
             problems.append(f"a negation was lost or added: {changed[0][:80]!r}")
+        problems += unproved(written, "\n".join(given.chunks), asked=question)
         if vague := _VAGUE.search(question):
             problems.append(f"the question must stand by itself, without {vague[0]!r}")
         if "\n" in question:

@@ -6,11 +6,14 @@ import re
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
+from kg.extraction.vocabulary import fields, shadow
 from kg.qa.facts import plain
+from kg.schema import PROPERTIES
 from models.languages import han_share, wrong_language
 from models.prompts import Prompts, Quoted
 from models.skills import ACCEPT, Skill, Verdict
@@ -47,13 +50,21 @@ _PLURAL = {
 }
 _MIXED = 0.3  # change in the share of Chinese characters that no rewording in one language makes
 _DIRECTION = re.compile(r"最高|最低|更高|高于|低于|highest|lowest|higher|lower|共同|both", re.IGNORECASE)
+# What kind of answer a question wants, the most telling first; without any of these it asks what, which or how.
+_WHY = re.compile(r"为什么|为何|为啥|何以|何故|原因|\bwhy\b|\breasons?\b|\bhow come\b", re.IGNORECASE)
+_WHETHER_ZH = re.compile(r"吗|是否|能否|可否|会不会|是不是")
+_OPEN_EN = re.compile(r"\b(?:what|which|how|who|where|when|list|name)\b", re.IGNORECASE)
+_WHETHER_EN = re.compile(
+    r"\bwhether\b|(?:^|[,:;.]\s*|\bor not\b)(?:is|are|was|were|does|do|did|can|could|may|must|should|has|have)\b",
+    re.IGNORECASE,
+)
 
 
 class RewordQuestion(Skill[RewordIn, Reworded]):
     """Reword a question without touching what it asks (knowledge-graph design, section 5)."""
 
     name: ClassVar[str] = "reword_question"
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     output: ClassVar[type[BaseModel]] = Reworded
     prompts: ClassVar[Prompts | None] = Prompts(__package__, "reword_question")
 
@@ -65,7 +76,7 @@ class RewordQuestion(Skill[RewordIn, Reworded]):
         }
 
     def check(self, given: RewordIn, answer: Reworded) -> Verdict:
-        """Names, numbers, units, polarity, plural, direction and language kept; answer not given away."""
+        """Names, numbers, units, properties, kind, polarity, plural, direction, language kept; answer not given away."""
         problems = list(problems_of(given, answer.question))
         return Verdict.ask_again(*problems) if problems else ACCEPT
 
@@ -95,9 +106,14 @@ def problems_of(given: RewordIn, question: str) -> list[str]:
         problems.append("the polarity differs")
     if {w.lower() for w in _DIRECTION.findall(said)} != {w.lower() for w in _DIRECTION.findall(asked)}:
         problems.append("the direction of the comparison differs")
+    bare_said, bare_asked = _without(said, given.keep), _without(asked, given.keep)
+    if properties_of(bare_said) != properties_of(bare_asked):
+        problems.append("the property asked for differs")
+    if _kind(bare_said, language) != _kind(bare_asked, language):
+        problems.append("the kind of question differs (what, why, whether)")
     if given.plural and not _PLURAL[language].search(said):
         problems.append("the plural is lost")
-    problems += _language_problems(_without(said, given.keep), _without(asked, given.keep), language)
+    problems += _language_problems(bare_said, bare_asked, language)
     if "\n" in question.strip():
         problems.append("it is not one line")
     asked_plain = plain(asked)
@@ -107,6 +123,53 @@ def problems_of(given: RewordIn, question: str) -> list[str]:
         if len(plain(word)) >= 2 and plain(word) in plain(said) and plain(word) not in asked_plain
     ]
     return problems
+
+
+def _kind(text: str, language: str) -> str:
+    if _WHY.search(text):
+        return "why"
+    if language == "zh":
+        return "whether" if _WHETHER_ZH.search(text) else "open"
+    return "whether" if _WHETHER_EN.search(text) and not _OPEN_EN.search(text) else "open"
+
+
+# Verbs that stand for a property.
+_VERBS = {
+    "boiling_point": r"沸腾|\bboils?\b",
+    "flash_point": r"\bflash(?:es)?\b",
+    "melting_point": r"熔化|\b(?:melts?|freezes?)\b",
+    "autoignition_temperature": r"自燃|\b(?:auto)?ignites?\b",
+}
+
+
+@cache
+def _labels() -> tuple[re.Pattern[str], dict[str, str]]:
+    """All labels of properties and identifiers, longer ones first, and the name of each."""
+    names = {
+        label: field.name
+        for label, field in fields().items()
+        if field.name in PROPERTIES and not (label.isascii() and len(label) < 2)
+    }
+    names |= {
+        wording.casefold(): name.value for name, spec in PROPERTIES.items() for wording in (spec.zh, spec.en)
+    }
+    ordered = sorted(names, key=lambda label: (-len(label), label))
+    edge = [
+        rf"(?<![a-z]){re.escape(label)}s?(?![a-z])" if label.isascii() else re.escape(label)
+        for label in ordered
+    ]
+    return re.compile("|".join(edge)), names
+
+
+def properties_of(text: str) -> frozenset[str]:
+    """Properties that a question names by a label of the graph's lexicon or by a verb, longest match first."""
+    pattern, names = _labels()
+    plain_text = shadow(text).casefold()
+    found = {
+        names.get(match[0]) or names[match[0].removesuffix("s")] for match in pattern.finditer(plain_text)
+    }
+    rest = pattern.sub(" ", plain_text)
+    return frozenset(found | {name for name, verb in _VERBS.items() if re.search(verb, rest)})
 
 
 def _language_problems(said: str, asked: str, language: str) -> list[str]:

@@ -65,6 +65,8 @@ def _by_status(error: openai.APIStatusError, url: str, secret: str) -> ModelErro
     text = f"{url}: HTTP {status}: {message}"
     if status == 429 and (error.code in _QUOTA or error.type in _QUOTA):
         return ModelRefused(text, reason="quota")
+    if status == 501:  # the server can never do this
+        return ModelRefused(text, reason="not_supported")
     if status in _TRANSIENT_STATUS or status >= 500:
         reason = "rate_limit" if status == 429 else f"http_{status}"
         return Transient(text, reason=reason, retry_after=retry_after(error.response.headers))

@@ -311,6 +311,62 @@ def test_a_changed_figure_is_never_accepted_and_another_spelling_is(
     assert why in "".join(verdict.reasons)
 
 
+@pytest.mark.parametrize(
+    ("question", "quote", "answer", "fine"),
+    [
+        (q, quote, answer, fine)
+        for q, quote, answers in (
+            (
+                "What is the flash point of X?",
+                "Flash point: 29 °C (closed cup)",
+                (
+                    ("The flash point is not 29 °C (closed cup)", False),
+                    ("The boiling point is 29 °C", False),
+                    ("It is harmless, drink it.", False),
+                    ("Its closed-cup flash point is 29 °C.", True),
+                    ("It is 29 °C in the closed cup.", True),
+                ),
+            ),
+            (
+                "样品的闪点是多少？",
+                "闪点：29 ℃（闭杯）",
+                (
+                    ("闪点不是29 ℃（闭杯）", False),
+                    ("沸点是29 ℃", False),
+                    ("无害，可以饮用。", False),
+                    ("样品的闪点是29 ℃（闭杯）。", True),
+                ),
+            ),
+            ("What is the boiling point?", "Flash point: 29 °C", (("It is 29 °C.", False),)),
+            ("沸点是多少？", "闪点：29 ℃", (("是29 ℃。", False),)),
+            ("着火时能用水吗？", "用水灭火无效。", (("不能，用水灭火无效。", True), ("可以，用水灭火有效。", False))),
+            (
+                "Can it be stored with oxidizers?",
+                "Keep away from strong oxidizers.",
+                (
+                    ("No, it must not be stored with strong oxidizers.", True),
+                    ("No, keep it away from reducing agents.", False),
+                ),
+            ),
+        )
+        for answer, fine in answers
+    ],
+)  # fmt: skip
+def test_property_denial_class_and_words_of_an_answer_come_from_its_quotes(
+    question: str, quote: str, answer: str, fine: bool
+) -> None:
+    asked = AnswerIn(question, language_of(question), (Passage(f"甲。{quote}", ""),))
+    verdict = SKILL.check(asked, AnswerOut(found=True, answer=answer, quotes=[Quote(passage=1, quote=quote)]))
+    assert (verdict.kind == "accept") == fine, verdict.reasons
+
+
+def test_a_quote_that_begins_behind_its_not_is_refused() -> None:
+    quote = "store it together with strong oxidizers."
+    asked = AnswerIn("How is it stored?", "en", (Passage(f"Do not {quote}"),))
+    out = AnswerOut(found=True, answer=quote, quotes=[Quote(passage=1, quote=quote)])
+    assert any("negation" in reason for reason in SKILL.check(asked, out).reasons)
+
+
 @settings(max_examples=80, deadline=None)
 @example(12, 13)
 @drawn(st.integers(0, 99_999), st.integers(0, 99_999))

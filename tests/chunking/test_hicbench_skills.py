@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import chunking.data
 from chunking.evaluation.fact_coverage import (
     FactLabel,
+    FactList,
     FactsIn,
     Judged,
     JudgeFacts,
@@ -251,6 +252,53 @@ def test_summaries_that_change_the_section_are_rejected(text: str, wrong: Callab
     right, calls = ask(SummariseSection(), given_, {"summary": ANSWER[text]})
     assert isinstance(right[0], Answer)
     assert calls == 1
+
+
+SHEET = {
+    "en": "Do not store it together with strong oxidizers. It is a colourless liquid. Boiling point: 75 °C. Flash point: 29 °C.",
+    "zh": "不得与强氧化剂混存。本品为无色液体。沸点：75 ℃。闪点：29 ℃。",
+}
+
+
+@pytest.mark.parametrize(
+    ("language", "summary", "fine"),
+    [
+        ("en", "It is stored together with strong oxidizers.", False),
+        ("en", "You may store it with strong oxidizers. Boils at 75 °C.", False),
+        ("en", "It is safe.", False),
+        ("en", "Boiling point: 29 °C, flash point 75 °C.", False),
+        ("en", "The boiling and flash points are 29 °C and 75 °C.", False),
+        ("en", "29 °C is the boiling point.", False),
+        ("zh", "沸点29 ℃，闪点75 ℃。", False),
+        ("zh", "不得与强还原剂混存，沸点75 ℃。", False),
+        ("zh", "可与强氧化剂混存，沸点75 ℃。", False),
+        ("zh", "本品安全。", False),
+        ("en", "It must not be stored with strong oxidizers; it boils at 75 °C and has a flash point of 29 °C.", True),
+        ("en", "Keep it away from strong oxidizers.", True),
+        ("en", "The boiling and flash points are 75 °C and 29 °C.", True),
+        ("zh", "无色液体，沸点75 ℃，闪点29 ℃，不得与强氧化剂混存。", True),
+        ("zh", "应与强氧化剂分开存放。", True),
+    ],
+)  # fmt: skip
+def test_a_summary_swaps_no_values_denials_or_classes(language: str, summary: str, fine: bool) -> None:
+    found, _ = ask(SummariseSection(), SectionIn("", SHEET[language], language), {"summary": summary})
+    assert isinstance(found[0], Answer if fine else AnswerRejected), found[0]
+
+
+@pytest.mark.parametrize(
+    ("language", "facts", "fine"),
+    [
+        ("en", ["It boils at 29 °C", "It flashes at 75 °C"], False),
+        ("en", ["Do not store it together with strong reducers", "Boils at 75 °C", "Flashes at 29 °C"], False),
+        ("en", ["Do not store it together with strong oxidizers", "Boils at 75 °C", "Flashes at 29 °C"], True),
+        ("zh", ["沸点29 ℃", "闪点75 ℃"], False),
+        ("zh", ["不得与强还原剂混存", "沸点75 ℃", "闪点29 ℃"], False),
+        ("zh", ["不得与强氧化剂混存", "沸点75 ℃", "闪点29 ℃"], True),
+    ],
+)  # fmt: skip
+def test_facts_swap_no_values_or_classes(language: str, facts: list[str], fine: bool) -> None:
+    verdict = ListFacts().check(FactsIn("?", SHEET[language], language), FactList(facts=facts))
+    assert (verdict.kind == "accept") == fine, verdict.reasons
 
 
 # --- questions -----------------------------------------------------------------------------------------------------

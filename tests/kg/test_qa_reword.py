@@ -79,6 +79,25 @@ def test_unsound_rewordings(question: str, problem: str) -> None:
     assert RewordQuestion().check(ZH, RewordQuestion().output(question=question)).kind == "ask_again"  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("template", "question", "problem"),
+    [
+        ("What is the flash point of Sample A?", "What is the boiling point of Sample A?", "property"),
+        ("What is the flash point of Sample A?", "Why is the flash point of Sample A dangerous?", "kind"),
+        ("What is the flash point of Sample A?", "Is the flash point of Sample A known?", "kind"),
+        ("What is the boiling point of Sample A?", "At what temperature does Sample A boil?", ""),
+        ("样品甲的闪点是多少？", "样品甲的沸点是多少？", "property"),
+        ("样品甲的闪点是多少？", "为什么样品甲的闪点危险？", "kind"),
+        ("样品甲的闪点是多少？", "请问样品甲的闪点为多少？", ""),
+    ],
+)
+def test_property_and_kind_of_question_stay(template: str, question: str, problem: str) -> None:
+    given = RewordIn(template, "zh" if is_chinese(template) else "en", (), (), False)
+    found = problems_of(given, question)
+    assert bool(found) == bool(problem), found
+    assert problem in "".join(found)
+
+
 def test_polarity_and_plural_in_english() -> None:
     assert problems_of(EN, "Which materials may be stored with Methanol according to “SDS 1”?") == [
         "the polarity differs"

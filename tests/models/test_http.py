@@ -194,3 +194,10 @@ def test_an_echoed_key_is_not_kept() -> None:
         reply, _ = ask(server, api_key=SecretStr(key))
     assert key not in str(reply)
     assert "***" in str(reply)
+
+
+def test_what_a_server_can_never_do_is_not_repeated() -> None:
+    fault = Fault(status=501, message="This server does not support it")
+    with ModelServer(fault) as server, pytest.raises(ModelRefused) as caught:
+        ask(server)
+    assert (caught.value.reason, caught.value.halts) == ("not_supported", True)
