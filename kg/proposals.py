@@ -91,11 +91,15 @@ class IdentityGiven:
     @cached_property
     def ruled(self) -> RuleVerdict:
         """The rules' verdict on the pair; ``review`` where they have nothing to go by."""
-        pair = (self.first, self.second)
-        table = AliasTable(
-            keys={normalise_name(c.name): frozenset(c.keys) for c in pair if c.keys},
-            solutions={normalise_name(c.name): frozenset({c.solution_of}) for c in pair if c.solution_of},
-        )
+        keys: dict[str, frozenset[str]] = {}
+        solutions: dict[str, frozenset[str]] = {}
+        for candidate in (self.first, self.second):  # of one name, both count, whichever stands first
+            name = normalise_name(candidate.name)
+            if candidate.keys:
+                keys[name] = keys.get(name, frozenset()) | frozenset(candidate.keys)
+            if candidate.solution_of:
+                solutions[name] = solutions.get(name, frozenset()) | {candidate.solution_of}
+        table = AliasTable(keys=keys, solutions=solutions)
         found = decide(self.first.record, self.second.record, table)
         return RuleVerdict("review", found.rule, found.why) if found.rule == "no_evidence" else found
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example
 from hypothesis import given as hypothesis_given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -182,6 +183,9 @@ CANDIDATES = st.builds(
 
 
 @hypothesis_settings(max_examples=150, deadline=None)
+@example(
+    Candidate("1,1-二氯乙烷", keys=("67-56-1",)), Candidate("1,1-二氯乙烷", keys=("64-17-5", "7664-93-9"))
+)
 @hypothesis_given(CANDIDATES, CANDIDATES)
 def test_a_block_does_not_depend_on_the_order_and_the_rules_pass_their_own_check(
     one: Candidate, two: Candidate
