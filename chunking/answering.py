@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
-from chunking.evaluation.grounding import Bound, bound_values, denial_changed, unproved
+from chunking.grounding import Bound, bound_values, denial_changed, unproved
 from chunking.sentences import split_sentences
 from chunking.subjects import fold_names, mentions
 from chunking.terms import terms

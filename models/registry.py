@@ -186,19 +186,6 @@ class Models:
 
         return [answer for answer in pool.map(unless_stopped, asks) if answer is not None]
 
-    def has_answer(self, skill: Skill[In, Any], given: In, draw: int = 0) -> bool:
-        """Whether the store can answer without a call (for estimates)."""
-        resolved = self.settings.resolve(skill.name)
-        if resolved is None:
-            return True
-        call = _call_of(skill, given, draw, resolved)
-        first = self._cache.stored(call.key())
-        if first is None or first.state != "refused":
-            return first is not None
-        second = _repeat_of(skill, given, call, first)
-        known = self._cache.stored(second.key()) if second is not None else None
-        return known is not None and known.state != "refused"
-
     def _offline(self, skill: Skill[In, Out], given: In, draw: int) -> Answer[Out]:
         if draw > 0:
             raise OfflineUnavailable(

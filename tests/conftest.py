@@ -134,6 +134,24 @@ def catalogue(catalogue_url: str) -> Iterator[Catalogue]:
 
 
 @pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated empty SQLite catalogue, to copy where many are needed."""
+    path = tmp_path_factory.mktemp("template") / "c.db"
+    made = Catalogue.open(f"sqlite:///{path}")
+    with made.engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    made.close()
+    return path
+
+
+@pytest.fixture
+def no_certificates(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """For tests with many clients of addresses that are not encrypted: each reads the bundle of certificates, 0.1 s."""
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
+
+
+@pytest.fixture(scope="session")
 def chromium() -> str:
     """Path of a Chromium browser."""
     for name in ("chromium", "chromium-browser", "google-chrome"):

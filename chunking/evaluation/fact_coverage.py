@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from chunking.evaluation.grounding import (
+from chunking.evaluation.metrics import normalised
+from chunking.grounding import (
     absent_numbers,
     clauses,
     figures,
@@ -24,7 +25,6 @@ from chunking.evaluation.grounding import (
     unproved,
     unstated,
 )
-from chunking.evaluation.metrics import normalised
 from models.errors import AnswerRejected
 from models.languages import wrong_language
 from models.prompts import Prompts, Quoted

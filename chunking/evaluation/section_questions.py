@@ -18,7 +18,8 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-from chunking.evaluation.grounding import (
+from chunking.evaluation.metrics import normalised
+from chunking.grounding import (
     clauses,
     figures,
     names,
@@ -27,7 +28,6 @@ from chunking.evaluation.grounding import (
     unproved,
     unstated,
 )
-from chunking.evaluation.metrics import normalised
 from chunking.headings import marked_level
 from chunking.partition import Span
 from chunking.sentences import split_sentences

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -18,12 +17,13 @@ from chunking.qchunker.reviewer import (
     Review,
     ReviewChunk,
     ReviewIn,
+    ask_by_view,
     locate_items,
 )
 from chunking.qchunker.sampling import Candidate, offline_candidates
-from chunking.qchunker.segmenter import SegmentText, model_candidates, segment, spans_of, window_end
+from chunking.qchunker.segmenter import SegmentText, model_candidates, segment, sentence_windows, spans_of
 from chunking.vectors import SentenceVectors
-from models.errors import AnswerDeferred, AnswerRejected
+from models.errors import AnswerRejected
 from models.protocols import Perplexity
 from models.skills import Answer
 
@@ -129,14 +129,7 @@ def _windows(debate: _Debate, skill: str) -> list[Span]:
     """Stretches of whole sentences within the window; the rules read the document in one."""
     if debate.models.is_offline(skill):
         return [(0, len(debate.text))]
-    spans: list[Span] = []
-    low = 0
-    sentences = debate.vectors.sentences
-    while low < len(sentences):
-        high = window_end(debate.vectors, low, debate.options.window)
-        spans.append((sentences[low][0], sentences[high - 1][1]))
-        low = high
-    return spans
+    return sentence_windows(debate.vectors, debate.options.window)
 
 
 def _units(debate: _Debate, begin: int, end: int) -> int:
@@ -216,7 +209,9 @@ def _complete(debate: _Debate, nodes: Sequence[Node]) -> dict[int, str]:
     givens = _review_inputs(debate, nodes)
     entries: list[dict[str, Any]] = []
     lacking: dict[int, CompleteIn] = {}
-    for index, (given, review) in enumerate(zip(givens, _reviews(debate, givens), strict=True)):
+    for index, (given, review) in enumerate(
+        zip(givens, ask_by_view(debate.models, ReviewChunk(), givens), strict=True)
+    ):
         entry, items = _reviewed(given, review)
         entries.append({"chunk": index, "incomplete": bool(items), **entry})
         if items:
@@ -255,23 +250,6 @@ def _review_inputs(debate: _Debate, nodes: Sequence[Node]) -> list[ReviewIn]:
         )
         for node in nodes
     ]
-
-
-def _reviews(debate: _Debate, givens: Sequence[ReviewIn]) -> list[Answer[Review] | AnswerRejected]:
-    """Reviews in the order of the chunks, view by view, so that a view is paid for once.
-
-    A view whose answers wait for a batch job does not keep the others out of it.
-    """
-    found: list[Answer[Review] | AnswerRejected] = []
-    deferred: AnswerDeferred | None = None
-    for _, group in itertools.groupby(givens, key=lambda given: given.view):
-        try:
-            found += debate.models.run_many(ReviewChunk(), list(group))
-        except AnswerDeferred as error:
-            deferred = error
-    if deferred is not None:
-        raise deferred
-    return found
 
 
 def _reviewed(

@@ -6,15 +6,20 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, Literal
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
 from chunking.headings import heading_shape, marked_level, visible
 from chunking.partition import Span
 from chunking.sentences import split_sentences
+from models.errors import AnswerDeferred, AnswerRejected
 from models.prompts import Prompts, Quoted
-from models.skills import Skill
+from models.skills import Answer, Out, Skill
+
+if TYPE_CHECKING:
+    from models import Models
 
 ItemKind = Literal["term", "abbreviation", "symbol", "subject", "premise", "reference", "table_header"]
 
@@ -69,6 +74,25 @@ class ReviewChunk(Skill[ReviewIn, Review]):
         structure = given.structure or DocumentStructure.of(given.document)
         items = _offline_items(given, structure)
         return Review(items=items, incomplete=bool(items))
+
+
+def ask_by_view(
+    models: Models, skill: Skill[ReviewIn, Out], asked: Sequence[ReviewIn]
+) -> list[Answer[Out] | AnswerRejected]:
+    """Answers in order, view by view, so that a view is paid for once.
+
+    A view whose answers wait for a batch job does not keep the others out of it.
+    """
+    found: list[Answer[Out] | AnswerRejected] = []
+    deferred: AnswerDeferred | None = None
+    for _, group in groupby(asked, key=lambda given: given.view):
+        try:
+            found += models.run_many(skill, list(group))
+        except AnswerDeferred as error:
+            deferred = error
+    if deferred is not None:
+        raise deferred
+    return found
 
 
 @dataclass(frozen=True)

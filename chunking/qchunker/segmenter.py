@@ -206,7 +206,7 @@ class _Path:
         self.source = answer.source
         self.unresolved += located.unresolved
         self.fuzzy += located.fuzzy
-        found = {_sentence_at(starts, starts[low] + at) for at in located.starts}
+        found = {sentence_at(starts, starts[low] + at) for at in located.starts}
         inner = sorted(cut for cut in found if low < cut < high)
         self.cuts.update(inner)
         self.ended = high == len(starts)
@@ -225,6 +225,17 @@ class _Path:
         return window_end(self.vectors, self.low, self.window)
 
 
+def sentence_windows(vectors: SentenceVectors, window: int) -> list[Span]:
+    """Stretches of whole sentences within ``window`` tokens, one behind the other."""
+    spans: list[Span] = []
+    low = 0
+    while low < len(vectors):
+        high = window_end(vectors, low, window)
+        spans.append((vectors.sentences[low][0], vectors.sentences[high - 1][1]))
+        low = high
+    return spans
+
+
 def window_end(vectors: SentenceVectors, low: int, window: int) -> int:
     """First sentence behind the longest run from ``low`` within ``window`` tokens; at least one sentence."""
     limit = vectors.token_sums[low] + window
@@ -232,7 +243,7 @@ def window_end(vectors: SentenceVectors, low: int, window: int) -> int:
     return min(max(int(high), low + 1), len(vectors))
 
 
-def _sentence_at(starts: Sequence[int], offset: int) -> int:
+def sentence_at(starts: Sequence[int], offset: int) -> int:
     """The sentence whose start is nearest to the offset."""
     index = bisect_left(starts, offset)
     if index == len(starts) or (index and offset - starts[index - 1] <= starts[index] - offset):
@@ -264,6 +275,8 @@ __all__ = [
     "model_candidates",
     "offline_candidates",
     "segment",
+    "sentence_at",
+    "sentence_windows",
     "spans_of",
     "window_end",
 ]

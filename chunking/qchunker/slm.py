@@ -11,7 +11,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from pydantic import BaseModel, Field
@@ -20,14 +19,14 @@ from chunking.baselines import capped_cuts
 from chunking.partition import Node, SegmentResult, Span, flat
 from chunking.qchunker.guards import LENGTH_RATIO, guard
 from chunking.qchunker.heads import Located, locate_heads
-from chunking.qchunker.reviewer import LocatedItem, MissingItem, Review, ReviewIn, locate_items
+from chunking.qchunker.reviewer import LocatedItem, MissingItem, Review, ReviewIn, ask_by_view, locate_items
 from chunking.qchunker.sampling import structure
-from chunking.qchunker.segmenter import spans_of, window_end
+from chunking.qchunker.segmenter import sentence_at, sentence_windows, spans_of, window_end
 from chunking.vectors import SentenceVectors
-from models.errors import AnswerDeferred, AnswerRejected, OfflineUnavailable
+from models.errors import AnswerRejected, OfflineUnavailable
 from models.languages import wrong_language
 from models.prompts import Prompts, Quoted
-from models.skills import ACCEPT, Answer, Out, Skill, Verdict
+from models.skills import ACCEPT, Skill, Verdict
 
 if TYPE_CHECKING:
     from models import Models
@@ -291,20 +290,12 @@ def _begins(
     """The sentences that chunks of a window begin at, each with its question; the window's first is one."""
     found = {low: _question(answer, 0)}
     for at, number in zip(located.starts, located.heads, strict=True):
-        sentence = max(_nearest(starts, begin + at), low)
+        sentence = max(sentence_at(starts, begin + at), low)
         if sentence > low:
             found.setdefault(sentence, _question(answer, number))
         elif at == 0:
             found[low] = _question(answer, number)
     return found
-
-
-def _nearest(starts: Sequence[int], offset: int) -> int:
-    """The sentence whose start is nearest to a place: chunks begin with sentences."""
-    before = bisect_right(starts, offset) - 1
-    if before + 1 < len(starts) and starts[before + 1] - offset < offset - starts[before]:
-        return before + 1
-    return before
 
 
 def _question(answer: Generated, number: int) -> str:
@@ -327,33 +318,9 @@ def _questions(nodes: Sequence[Node], vectors: SentenceVectors, made: _Generatio
 
 def _views(nodes: Sequence[Node], vectors: SentenceVectors, window: int) -> list[Span]:
     """For each chunk the stretch of the document that holds its beginning: the shared prefix of its calls."""
-    spans: list[Span] = []
-    low = 0
-    while low < len(vectors):
-        high = window_end(vectors, low, window)
-        spans.append((vectors.sentences[low][0], vectors.sentences[high - 1][1]))
-        low = high
+    spans = sentence_windows(vectors, window)
     firsts = [start for start, _ in spans]
     return [spans[bisect_right(firsts, node.start) - 1] for node in nodes]
-
-
-def _ask(
-    models: Models, skill: Skill[ReviewIn, Out], asked: Sequence[ReviewIn]
-) -> list[Answer[Out] | AnswerRejected]:
-    """Answers in order, view by view, so that a view is paid for once.
-
-    A view whose answers wait for a batch job does not keep the others out of it.
-    """
-    found: list[Answer[Out] | AnswerRejected] = []
-    deferred: AnswerDeferred | None = None
-    for _, group in groupby(asked, key=lambda given: given.view):
-        try:
-            found += models.run_many(skill, list(group))
-        except AnswerDeferred as error:
-            deferred = error
-    if deferred is not None:
-        raise deferred
-    return found
 
 
 def _discriminate(models: Models, asked: Sequence[ReviewIn], record: dict[str, Any]) -> list[int]:
@@ -361,7 +328,7 @@ def _discriminate(models: Models, asked: Sequence[ReviewIn], record: dict[str, A
     flagged: list[int] = []
     refused: list[dict[str, Any]] = []
     source = ""
-    for index, answer in enumerate(_ask(models, SlmDiscriminate(), asked)):
+    for index, answer in enumerate(ask_by_view(models, SlmDiscriminate(), asked)):
         if isinstance(answer, AnswerRejected):
             refused.append({"chunk": index, "reason": str(answer)})
             continue
@@ -382,7 +349,7 @@ def _refine(
     """The rewritten texts by chunk; what was found, discarded and kept is recorded."""
     completed: dict[int, str] = {}
     entries: list[dict[str, Any]] = []
-    answers = _ask(models, SlmRefine(), [asked[index] for index in flagged])
+    answers = ask_by_view(models, SlmRefine(), [asked[index] for index in flagged])
     for index, answer in zip(flagged, answers, strict=True):
         if isinstance(answer, AnswerRejected):
             entries.append({"chunk": index, "kept": str(answer)})

@@ -14,7 +14,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 from sqlalchemy.orm import Session
 
-from corpus.errors import SettingsError, TerminalError, TransientError
+from corpus.errors import PlatformError, SettingsError, TerminalError, TransientError
 
 _BUSY_TIMEOUT_S = 60
 _MIGRATIONS = Path(__file__).parent / "migrations"
@@ -82,14 +82,19 @@ class Catalogue:
                 session.commit()
             except OperationalError as error:
                 session.rollback()
-                text = str(error.orig)
-                if "full" in text or "readonly" in text or "read-only" in text:
-                    raise TerminalError(f"catalogue cannot be written: {text}", reason="disk") from error
-                raise TransientError(f"catalogue: {text}", reason="database") from error
+                raise write_error(error) from error
 
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
+
+
+def write_error(error: OperationalError) -> PlatformError:
+    """What a failed write means: a full or read-only disk for good, anything else for now."""
+    text = str(error.orig)
+    if "full" in text or "readonly" in text or "read-only" in text:
+        return TerminalError(f"catalogue cannot be written: {text}", reason="disk")
+    return TransientError(f"catalogue: {text}", reason="database")
 
 
 def _engine(url: str) -> Engine:

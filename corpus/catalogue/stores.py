@@ -17,10 +17,10 @@ from sqlalchemy import Connection, PoolProxiedConnection, Table, bindparam, dele
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import OperationalError
 
-from corpus.catalogue.database import Catalogue
+from corpus.catalogue.database import Catalogue, write_error
 from corpus.catalogue.leases import holder_name, is_dead
 from corpus.catalogue.tables import Embedding, ModelBatch, ModelBatchLine, ModelCall, now
-from corpus.errors import TerminalError, TransientError
+from corpus.errors import TransientError
 from models.protocols import BatchJob, BatchLine, StoredAnswer, Vectors
 
 _SLICE = 500  # identifiers per query: databases limit the number of parameters
@@ -131,10 +131,7 @@ class CatalogueAnswers:
                 self._close_writer()  # rolls back
                 if not isinstance(error, OperationalError):
                     raise
-                text = str(error.orig)
-                if "full" in text or "readonly" in text or "read-only" in text:
-                    raise TerminalError(f"catalogue cannot be written: {text}", reason="disk") from error
-                raise TransientError(f"catalogue: {text}", reason="database") from error
+                raise write_error(error) from error
 
     def _write(self, answer: StoredAnswer | None = None) -> None:
         """One transaction for an answer and the notes; notes leave the memory once it is committed."""
@@ -157,7 +154,7 @@ class CatalogueAnswers:
                     connection.execute(
                         _SERVED, [{"wanted": k, "times": n} for k, n in sorted(served.items())]
                     )
-        except BaseException:
+        except BaseException:  # whatever ended the write: what was served is counted by the next one
             with self._lock:
                 self._served.update(served)
             raise
@@ -191,10 +188,15 @@ def _answer_of(row: Sequence[Any]) -> StoredAnswer:
     return answer
 
 
+def _insert(dialect: str) -> Any:
+    """The database's own ``insert``, which knows what to do about a row that is there already."""
+    return postgresql.insert if dialect == "postgresql" else sqlite.insert
+
+
 @cache
 def _upsert(dialect: str) -> Any:
     """Insert an answer; a refused one of the same key is replaced, what it was served stays counted."""
-    insert = (postgresql.insert if dialect == "postgresql" else sqlite.insert)(_CALLS)
+    insert = _insert(dialect)(_CALLS)
     kept = ("key", "served")
     return insert.on_conflict_do_update(
         index_elements=["key"], set_={c.name: insert.excluded[c.name] for c in _CALLS.c if c.name not in kept}
@@ -215,7 +217,7 @@ class CatalogueBatches:
         if not rows:
             return set()
         with self._catalogue.writing() as session:
-            insert = postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert
+            insert = _insert(session.get_bind().dialect.name)
             wanted = insert(ModelBatchLine).on_conflict_do_nothing().returning(ModelBatchLine.key)
             claimed = set(session.scalars(wanted, rows))
             if claimed:
@@ -328,5 +330,5 @@ class CatalogueVectors:
             )  # in one order, so that two writers do not wait for each other crosswise
         ]
         with self._catalogue.writing() as session:
-            insert = postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert
+            insert = _insert(session.get_bind().dialect.name)
             session.execute(insert(Embedding).on_conflict_do_nothing(), rows)

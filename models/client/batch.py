@@ -28,7 +28,8 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn, cast
 
 from models.client.batch_api import ENDPOINT, BatchApi, failures_of, problems_of, reply_of
 from models.client.budget import Budgets, Spending
-from models.client.call import Call, Reply, Transient
+from models.client.cache import answer_of
+from models.client.call import Call, Transient
 from models.client.http import Clients, Dialect, Format, HttpLayer, request_body, simpler
 from models.errors import (
     AnswerDeferred,
@@ -38,7 +39,7 @@ from models.errors import (
     ModelRefused,
     ModelUnavailable,
 )
-from models.protocols import AnswerStore, BatchJob, BatchLine, BatchStore, StoredAnswer
+from models.protocols import AnswerStore, BatchJob, BatchLine, BatchStore
 from models.settings import Limits, ModelSettings, ResolvedModel
 from models.usage import Usage
 
@@ -246,25 +247,20 @@ class BatchQueue:
         with self._lock:
             queued, self._queue = list(self._queue.values()), {}
             spool, self._spool = self._spool, _new_spool()
-        short: list[_Queued] = []
-        trial = self._trial()
+        short: BudgetExhausted | None = None
         with spool:
             for part in self._parts(queued):
                 fitting: list[_Queued] = []
                 for line in part:
-                    (fitting if _fits(trial, line) else short).append(line)
+                    try:  # waiting for lines in flight would be for ever: this thread collects them
+                        self._held[line.own_key] = line, self._budgets.reserve(line, wait=False)
+                        fitting.append(line)
+                    except BudgetExhausted as error:
+                        short = short or error
                 if fitting:
                     self._send(fitting, spool, tell)
-        if short and not self._awaited:  # nothing is in flight, so that this raises and does not wait
-            self._budgets.settle(short[0], self._budgets.reserve(short[0]), Spending())
-
-    def _trial(self) -> Budgets:
-        """A copy of what is spent to try lines on: a real reservation waits for those in flight to end."""
-        trial = Budgets(self._settings.budget, self._settings.skill_budgets())
-        trial.run.settle(Spending(), self._budgets.run.spent)
-        for name, keeper in trial.skills.items():
-            keeper.settle(Spending(), self._budgets.skills[name].spent)
-        return trial
+        if short is not None and not self._awaited:
+            raise short
 
     def _parts(self, queued: Sequence[_Queued]) -> Iterator[list[_Queued]]:
         """One endpoint, key and model a file, within the limits of a file."""
@@ -285,7 +281,7 @@ class BatchQueue:
             yield part
 
     def _send(self, lines: Sequence[_Queued], spool: IO[bytes], tell: Tell) -> None:
-        """Record a job, reserve, upload, create. Raises what the endpoint answers, after the claim is undone."""
+        """Record a job of lines that the budget holds room for, upload, create. Raises what the endpoint answers, after the claim is undone."""
         model = lines[0].model
         job = BatchJob(
             job_id=uuid.uuid4().hex,
@@ -295,6 +291,8 @@ class BatchQueue:
             total=len(lines),
         )
         claimed = self._store.claim(job, [_record(line, n) for n, line in enumerate(lines, 1)])
+        for key in (line.own_key for line in lines if line.own_key not in claimed):
+            self._settle_budget(key, Spending())
         self._held_elsewhere([line.own_key for line in lines if line.own_key not in claimed])
         mine = [line for line in lines if line.own_key in claimed]
         if not mine:
@@ -302,8 +300,6 @@ class BatchQueue:
         with self._lock:
             self._jobs |= dict.fromkeys(claimed, job.job_id)
             self._awaited.add(job.job_id)
-        for line in mine:
-            self._held[line.own_key] = line, self._budgets.reserve(line)
         try:
             with TemporaryFile() as file:
                 for line in mine:
@@ -527,7 +523,7 @@ class BatchQueue:
         tally.answered[key] = None
         known = self._answers.get(key)
         if known is None or known.state == "refused":
-            self._answers.put(_stored(line, job.model, reply))
+            self._answers.put(answer_of(key, line, job.model, line.parameters, reply))
         self._usage.reply(line.skill, reply)
         self._settle_budget(key, Spending(1, reply.tokens_in + reply.tokens_out, reply.cost))
         with self._lock:
@@ -588,14 +584,6 @@ def _named(job: BatchJob) -> str:
     return f"batch job {job.job_id[:8]}"
 
 
-def _fits(trial: Budgets, line: _Queued) -> bool:
-    try:
-        trial.charge(line)
-    except BudgetExhausted:
-        return False
-    return True
-
-
 def _record(line: _Queued, position: int) -> BatchLine:
     return BatchLine(
         key=line.own_key,
@@ -606,22 +594,4 @@ def _record(line: _Queued, position: int) -> BatchLine:
         form={"format": line.form.format, "limit": line.form.limit},
         price=line.model.price.model_dump() if line.model.price is not None else None,
         position=position,
-    )
-
-
-def _stored(line: BatchLine, model: str, reply: Reply) -> StoredAnswer:
-    return StoredAnswer(
-        key=line.key,
-        skill=line.skill,
-        skill_version=line.skill_version,
-        model=model,
-        draw=line.draw,
-        raw=reply.raw,
-        reason=f"refusal: {reply.refusal}" if reply.refusal else "",
-        finish_reason=reply.finish_reason,
-        tokens_in=reply.tokens_in,
-        tokens_cached=reply.tokens_cached,
-        tokens_out=reply.tokens_out,
-        cost=reply.cost,
-        parameters=line.parameters,
     )

@@ -49,12 +49,15 @@ class BudgetKeeper:
         self._reserved = Spending()
         self._in_flight = 0
 
-    def reserve(self, call: Call) -> Spending:
-        """Set the worst case aside. Raises BudgetExhausted; nothing was sent then."""
+    def reserve(self, call: Call, *, wait: bool = True) -> Spending:
+        """Set the worst case aside. Raises BudgetExhausted; nothing was sent then.
+
+        ``wait`` False does not wait for calls in flight to give back what they do not use.
+        """
         wanted = worst_case(call)
         with self._changed:
             while (short := self._short(wanted)) is not None:
-                if self._in_flight == 0:
+                if self._in_flight == 0 or not wait:
                     raise BudgetExhausted(
                         f"budget: the next call ({call.skill}) could pass {short}: it may take "
                         f"{wanted.tokens:,} tokens{f' or {wanted.cost:.4g} of money' if wanted.cost else ''}, "
@@ -109,14 +112,14 @@ class Budgets:
         self.run = BudgetKeeper(run)
         self.skills = {name: BudgetKeeper(skills[name]) for name in sorted(skills)}
 
-    def reserve(self, call: Call) -> Spending:
+    def reserve(self, call: Call, *, wait: bool = True) -> Spending:
         """Set the worst case aside in both, the skill's first. Raises BudgetExhausted."""
         own = self.skills.get(call.skill)
         if own is None:
-            return self.run.reserve(call)
-        reserved = own.reserve(call)
+            return self.run.reserve(call, wait=wait)
+        reserved = own.reserve(call, wait=wait)
         try:
-            return self.run.reserve(call)
+            return self.run.reserve(call, wait=wait)
         except BudgetExhausted:
             own.settle(reserved, Spending())
             raise

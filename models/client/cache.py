@@ -6,9 +6,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 from models.client.call import Call, Layer, Reply
-from models.protocols import AnswerStore, StoredAnswer
+from models.protocols import AnswerStore, BatchLine, StoredAnswer
 
 
 class KeyLocks:
@@ -78,7 +79,7 @@ class AnswerCache:
         reply = self._following(call)
         if self._store is not None:
             self._forget(key)
-            self._store.put(_answer(key, call, reply))
+            self._store.put(answer_of(key, call, call.model.model, call.model.parameters(), reply))
         return replace(reply, key=key)
 
     def stored(self, key: str) -> StoredAnswer | None:
@@ -108,13 +109,16 @@ class AnswerCache:
             self._store.mark(key, state, reason)
 
 
-def _answer(key: str, call: Call, reply: Reply) -> StoredAnswer:
+def answer_of(
+    key: str, asked: Call | BatchLine, model: str, parameters: dict[str, Any], reply: Reply
+) -> StoredAnswer:
+    """A reply as it is stored, whichever way the question went."""
     return StoredAnswer(
         key=key,
-        skill=call.skill,
-        skill_version=call.skill_version,
-        model=call.model.model,
-        draw=call.draw,
+        skill=asked.skill,
+        skill_version=asked.skill_version,
+        model=model,
+        draw=asked.draw,
         raw=reply.raw,
         reason=f"refusal: {reply.refusal}" if reply.refusal else "",
         finish_reason=reply.finish_reason,
@@ -123,7 +127,7 @@ def _answer(key: str, call: Call, reply: Reply) -> StoredAnswer:
         tokens_out=reply.tokens_out,
         cost=reply.cost,
         seconds=round(reply.seconds, 3),
-        parameters=call.model.parameters(),
+        parameters=parameters,
     )
 
 

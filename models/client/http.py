@@ -115,9 +115,10 @@ class HttpLayer:
             self._readable[place] = 1
             return
         self._readable[place] = known - 1
-        dialect = self._dialects.get(place, Dialect())
-        if known - 1 <= -_UNREADABLE and dialect.format != "text":
-            self._dialects[place] = Dialect(_STEPS[_STEPS.index(dialect.format) + 1], dialect.limit)
+        dialect = self.dialect(model)
+        following = _next_format(dialect)
+        if known - 1 <= -_UNREADABLE and following is not None:
+            self.learn(model, following)
             self._readable[place] = 0
             logger.info("%s ignores %s: asking in words as well", model.base_url, dialect.format)
 
@@ -149,6 +150,10 @@ def simpler(dialect: Dialect, error: ModelRefused) -> Dialect | None:
     message = str(error)
     if "max_completion_tokens" in message and dialect.limit == "max_tokens":
         return Dialect(dialect.format, "max_completion_tokens")
+    return _next_format(dialect)
+
+
+def _next_format(dialect: Dialect) -> Dialect | None:
     step = _STEPS.index(dialect.format) + 1
     return Dialect(_STEPS[step], dialect.limit) if step < len(_STEPS) else None
 

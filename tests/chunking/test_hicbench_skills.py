@@ -25,16 +25,6 @@ from chunking.evaluation.fact_coverage import (
     fact_coverage,
     judge_answers,
 )
-from chunking.evaluation.grounding import (
-    absent_numbers,
-    clauses,
-    figures,
-    names,
-    polarity_changed,
-    statements,
-    states,
-    unstated,
-)
 from chunking.evaluation.section_questions import (
     Evidence,
     EvidenceIn,
@@ -46,6 +36,16 @@ from chunking.evaluation.section_questions import (
     evidence_spans,
     evidence_vote,
     votes_needed,
+)
+from chunking.grounding import (
+    absent_numbers,
+    clauses,
+    figures,
+    names,
+    polarity_changed,
+    statements,
+    states,
+    unstated,
 )
 from models import Models, ModelSettings
 from models.errors import AnswerRejected, OfflineUnavailable

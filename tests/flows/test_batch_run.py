@@ -34,6 +34,8 @@ from models.client.batch_api import BatchApi
 from tests.servers.batch_api import Plan
 from tests.servers.model_server import Answer, Fault, ModelServer, Request
 
+pytestmark = pytest.mark.usefixtures("no_certificates")
+
 STEP = "curate.score"
 SHEETS = {
     "zh": "# 样品{n}安全技术说明书（虚构）\n\n## 9 理化特性\n\n样品{n}为无色液体，闪点 {f} ℃，沸点 {b} ℃，密度 0.79 g/cm³，易溶于水。\n\n"
@@ -78,24 +80,6 @@ def number_of(text: str) -> str:
     found = re.search(r"(?:样品|sample )(\d+)", text)
     assert found is not None
     return found[1]
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A migrated empty catalogue, to copy."""
-    path = tmp_path_factory.mktemp("template") / "c.db"
-    made = Catalogue.open(f"sqlite:///{path}")
-    with made.engine.connect() as connection:
-        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
-    made.close()
-    return path
-
-
-@pytest.fixture(autouse=True)
-def _no_certificates(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No address here is encrypted, and each client would read the bundle of certificates: 0.1 s."""
-    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
-    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from corpus.catalogue import Catalogue
+from corpus.chemicals import build_repository, store_records
 from kg.embedded import EmbeddedGraph, package_dir
+from kg.identity import AliasTable
+from kg.resolution import curated_table
 from kg.store import GraphStore
 from tests.conftest import missing
 
@@ -43,3 +46,15 @@ def sqlite_catalogue(tmp_path: Path) -> Iterator[Catalogue]:
     opened = Catalogue.open(f"sqlite:///{tmp_path}/c.db")
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="session")
+def table(tmp_path_factory: pytest.TempPathFactory) -> AliasTable:
+    """The alias table of the name repository alone."""
+    catalogue = Catalogue.open(f"sqlite:///{tmp_path_factory.mktemp('names')}/c.db")
+    with catalogue.writing() as session:
+        store_records(session, build_repository())
+    with catalogue.reading() as session:
+        found = curated_table(session)
+    catalogue.close()
+    return found

@@ -22,7 +22,6 @@ from typer.testing import CliRunner
 from corpus.catalogue import Catalogue
 from corpus.catalogue.stores import CatalogueAnswers
 from corpus.catalogue.tables import Assertion, ChemicalName, Document, Entity, EntityAlias, EntityDecision
-from corpus.chemicals import build_repository, store_records
 from corpus.errors import TransientError
 from corpus.ids import canonical_json, digest
 from corpus.names import normalise_name
@@ -38,33 +37,19 @@ from kg.proposals import (
     propose,
     stated,
 )
-from kg.resolution import ResolveStep, curated_table
+from kg.resolution import ResolveStep
 from kg.settings import ExtractionSettings
 from kg.steps import extraction_steps
 from models import Models, ModelSettings
 from models.languages import Language, is_chinese
 from tests.kg.documents import document
+from tests.kg.pairs import PAIRS
 from tests.models.skills import MemoryAnswers
 from tests.servers.model_server import Answer, Fault, ModelServer, Request
 
-PAIRS = [
-    json.loads(line)
-    for line in (Path(__file__).parent / "identity_pairs.jsonl").read_text(encoding="utf-8").splitlines()
-]
 TRAPS = [pair for pair in PAIRS if pair["want"] != "merge"]
 OPEN = {("二甲苯", "甲苯")}  # no hard block, no id, not in the repository: left to evidence and a person
 SKILL = ProposeIdentity()
-
-
-@pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> AliasTable:
-    catalogue = Catalogue.open(f"sqlite:///{tmp_path_factory.mktemp('proposals')}/c.db")
-    with catalogue.writing() as session:
-        store_records(session, build_repository())
-    with catalogue.reading() as session:
-        found = curated_table(session)
-    catalogue.close()
-    return found
 
 
 def given_of(pair: dict[str, Any], table: AliasTable) -> IdentityGiven:

@@ -2,32 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import random
-from pathlib import Path
 
 import pytest
 
-from corpus.catalogue import Catalogue
-from corpus.chemicals import build_repository, store_records
 from kg.identity import AliasTable, Record, blocked, decide
-from kg.resolution import Mention, curated_table, mentions_of, resolve, with_crawled
-
-PAIRS = [
-    json.loads(line)
-    for line in (Path(__file__).parent / "identity_pairs.jsonl").read_text(encoding="utf-8").splitlines()
-]
-
-
-@pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> AliasTable:
-    catalogue = Catalogue.open(f"sqlite:///{tmp_path_factory.mktemp('identity')}/c.db")
-    with catalogue.writing() as session:
-        store_records(session, build_repository())
-    with catalogue.reading() as session:
-        found = curated_table(session)
-    catalogue.close()
-    return found
+from kg.resolution import Mention, mentions_of, resolve, with_crawled
+from tests.kg.pairs import PAIRS
 
 
 def test_fixture_is_large_and_half_traps() -> None:

@@ -41,6 +41,8 @@ from tests.models.skills import MemoryAnswers, Score, ScoreDocument
 from tests.servers.batch_api import Plan
 from tests.servers.model_server import Fault, ModelServer, Request
 
+pytestmark = pytest.mark.usefixtures("no_certificates")
+
 QUICK = {"retries": 2, "pause_s": 0.001, "poll_s": 0.01, "give_up_after": 3, "concurrency": 4}
 MARK = "<document>"
 
@@ -131,24 +133,6 @@ def expected(texts: Sequence[str]) -> dict[str, int]:
 
 
 TEXTS = ["a", "bb", "ccc", "dddd", "苯", "甲醇的闪点", "eeeeeee", "ffffffff"]
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A migrated empty catalogue, to copy."""
-    path = tmp_path_factory.mktemp("template") / "c.db"
-    made = Catalogue.open(f"sqlite:///{path}")
-    with made.engine.connect() as connection:
-        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
-    made.close()
-    return path
-
-
-@pytest.fixture(autouse=True)
-def _no_certificates(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No address here is encrypted, and each client would read the bundle of certificates: 0.1 s."""
-    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
-    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
 
 
 Open = Callable[..., Desk]

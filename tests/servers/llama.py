@@ -80,7 +80,7 @@ class LlamaServer:
         try:
             self._root = self._address(self._process)
             self._await_health()
-        except BaseException:
+        except BaseException:  # an interrupt too must not leave a server behind
             self._stop()
             raise
         return self
