@@ -5,6 +5,7 @@ from corpus.cleaning.page import CleanedPage, Features
 from corpus.cleaning.parsing import Limits
 from corpus.cleaning.pipeline import RULES_VERSION, clean_page, page_words, profile_page
 from corpus.cleaning.template import PageProfile, Template, build_template
+from corpus.cleaning.tracing import Removal, Trace
 
 __all__ = [
     "RULES_VERSION",
@@ -13,7 +14,9 @@ __all__ = [
     "Features",
     "Limits",
     "PageProfile",
+    "Removal",
     "Template",
+    "Trace",
     "build_template",
     "clean_page",
     "decode",

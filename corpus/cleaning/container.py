@@ -17,6 +17,7 @@ from corpus.cleaning.layout import is_data_table
 from corpus.cleaning.measure import BLOCKS, HEADINGS, Measures, size, visible_text
 from corpus.cleaning.parsing import MARK, drop
 from corpus.cleaning.tags import Element, name_set
+from corpus.cleaning.tracing import Trace
 
 _LEAVES = name_set("p ul ol dl pre blockquote figure a span font b strong i em address") | HEADINGS
 _STRONG_PROPS = ("articlebody", "maincontentofpage")
@@ -196,12 +197,17 @@ def place_container(
     heading_text: str,
     measures: Measures,
     removed: Counter[str],
+    trace: Trace | None = None,
 ) -> None:
     """Make the container the body's only child, as ``main``, led by the page's heading."""
     if container is body and len(body) == 1 and body[0].tag == "main" and not size(body.text):
         return  # a cleaned page
-    if left := _siblings_left(body, container, measures):
-        removed["outside_container"] += left
+    left = _siblings_left(body, container, measures)
+    if left:
+        removed["outside_container"] += len(left)
+        if trace is not None:
+            for element in left:
+                trace.removal("outside_container", element)
     main = etree.Element("main")
     if container.get(MARK) is not None:
         main.set(MARK, str(container.get(MARK)))
@@ -228,19 +234,21 @@ def _append_text(main: Element, text: str | None) -> None:
         main[-1].tail = (main[-1].tail or "") + text
 
 
-def _siblings_left(body: Element, container: Element, measures: Measures) -> int:
+def _siblings_left(body: Element, container: Element, measures: Measures) -> list[Element]:
     """Elements with text that stand beside the path from the body to the container."""
-    count = 0
+    left: list[Element] = []
     node = container
     while node is not body:
         parent = node.getparent()
         if parent is None:
             break
-        count += sum(
-            child is not node and measures.text(child) > 0 for child in parent if measures.knows(child)
+        left.extend(
+            child
+            for child in parent
+            if child is not node and measures.knows(child) and measures.text(child) > 0
         )
         node = parent
-    return count
+    return left
 
 
 def _is_within(element: Element, container: Element) -> bool:

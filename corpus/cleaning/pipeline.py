@@ -11,6 +11,7 @@ from corpus.cleaning.page import CleanedPage
 from corpus.cleaning.parsing import LIMITS, Limits, check_size, parse_html, resolve
 from corpus.cleaning.plaintext import clean_text
 from corpus.cleaning.template import PageProfile, Template, block_hashes, skeleton_of
+from corpus.cleaning.tracing import Trace
 from corpus.cleaning.webpage import clean_html
 from corpus.cleaning.xml_text import clean_xml, is_xml
 from corpus.errors import TerminalError
@@ -57,11 +58,12 @@ def clean_page(
     template: Template | None = None,
     kept_classes: Collection[str] = (),
     limits: Limits = LIMITS,
+    trace: Trace | None = None,
 ) -> CleanedPage:
     """Clean a page, PDF, XML document or text as received. A pure function of its arguments.
 
     The kind comes from the bytes first, then from ``content_type`` and the ending of
-    ``url``. Raises TerminalError with a reason: ``empty``, ``too_large``,
+    ``url``. A ``trace`` is told what each cleaning of an HTML page removed. Raises TerminalError with a reason: ``empty``, ``too_large``,
     ``too_many_elements``, ``unparseable``, ``unsupported_type``, ``malformed_xml``,
     ``malformed_pdf``, ``encrypted_pdf``, ``scanned_pdf``, ``too_many_pages``.
     """
@@ -76,7 +78,7 @@ def clean_page(
     decoded = decode(data, header_charset=header_charset, content_type=content_type)
     if not decoded.text.strip():
         raise TerminalError("nothing but blanks", reason="empty")
-    page = _clean_decoded(decoded, kind, url, content_type, template, kept_classes, limits)
+    page = _clean_decoded(decoded, kind, url, content_type, template, kept_classes, limits, trace)
     page.encoding = decoded.decision()
     if decoded.replaced > _REPLACED_SHARE * len(decoded.text):
         page.reasons = (*page.reasons, "replacement_characters")
@@ -92,6 +94,7 @@ def _clean_decoded(
     template: Template | None,
     kept_classes: Collection[str],
     limits: Limits,
+    trace: Trace | None,
 ) -> CleanedPage:
     if kind == "xml" or (kind == "page" and is_xml(decoded.text)):
         page = clean_xml(decoded.text, limits)
@@ -100,7 +103,9 @@ def _clean_decoded(
         page = clean_text(decoded.text)
         page.canonical_url = _canonical(url, "")
     else:
-        page = clean_html(decoded.text, template=template, kept_classes=kept_classes, limits=limits)
+        page = clean_html(
+            decoded.text, template=template, kept_classes=kept_classes, limits=limits, trace=trace
+        )
         page.canonical_url = _canonical(url, _declared_canonical(page.html))
     return page
 

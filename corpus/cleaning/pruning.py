@@ -11,6 +11,7 @@ from corpus.cleaning.layout import TableKinds
 from corpus.cleaning.measure import BLOCKS, HEADINGS, INVISIBLE, Measures, visible_text
 from corpus.cleaning.parsing import drop
 from corpus.cleaning.tags import Element, all_text, name_set
+from corpus.cleaning.tracing import Trace
 
 _CITATION = re.compile(
     r"^\s*[\[［【]\s*(?:note|n|nb|注|註)?\s*[\d,，、;–\-\s]{1,24}\s*[\]］】]\s*$|^\s*\[[a-z]{1,2}\]\s*$"
@@ -31,10 +32,10 @@ _SHORT_TAGS = name_set(
 )
 
 
-def prune(main: Element, measures: Measures, removed: Counter[str]) -> int:
+def prune(main: Element, measures: Measures, removed: Counter[str], trace: Trace | None = None) -> int:
     """One round of all rules, in place. Returns how many elements went (0: stable)."""
     before = sum(removed.values())
-    pruner = _Pruner(main, measures, removed)
+    pruner = _Pruner(main, measures, removed, trace)
     pruner.citations()
     pruner.edit_links()
     pruner.furniture_sections()
@@ -45,7 +46,8 @@ def prune(main: Element, measures: Measures, removed: Counter[str]) -> int:
 
 
 class _Pruner:
-    def __init__(self, main: Element, measures: Measures, removed: Counter[str]) -> None:
+    def __init__(self, main: Element, measures: Measures, removed: Counter[str], trace: Trace | None) -> None:
+        self.trace = trace
         self.main = main
         self.measures = measures
         self.removed = removed
@@ -53,6 +55,8 @@ class _Pruner:
         self._tables = TableKinds()
 
     def _remove(self, element: Element, rule: str) -> None:
+        if self.trace is not None:
+            self.trace.removal(rule, element)
         self.measures.forget(element)
         self._gone.update(id(node) for node in element.iter("*"))
         drop(element)

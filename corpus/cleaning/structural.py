@@ -20,6 +20,7 @@ from corpus.cleaning.parsing import drop
 from corpus.cleaning.pruning import prune
 from corpus.cleaning.tags import Element, name_set
 from corpus.cleaning.template import Template, template_elements
+from corpus.cleaning.tracing import Trace
 
 _LANDMARK_TAGS = name_set("nav footer aside header dialog menu")
 _LANDMARK_ROLES = name_set(
@@ -51,7 +52,12 @@ class Structural:
 
 
 def clean_structure(
-    root: Element, template: Template | None = None, *, title: str = "", gentle: bool = False
+    root: Element,
+    template: Template | None = None,
+    *,
+    title: str = "",
+    gentle: bool = False,
+    trace: Trace | None = None,
 ) -> Structural:
     """Reduce a parsed page to its main content, in place. The tree's body then holds one ``main``.
 
@@ -65,7 +71,7 @@ def clean_structure(
     normalise_grids(body)
     measures = Measures(root)
     outcome.prose_before = measures.prose(body)
-    cleaner = _Cleaner(body, measures, outcome.removed)
+    cleaner = _Cleaner(body, measures, outcome.removed, trace)
     heading = page_heading(body, measures, title)
     outcome.heading = visible_text(heading) if heading is not None else ""
     cleaner.hidden()
@@ -76,23 +82,25 @@ def clean_structure(
         cleaner.worded()
         cleaner.cards()
     container = body if gentle else choose_container(body, measures)
-    place_container(body, container, heading, outcome.heading, measures, outcome.removed)
-    measures = _settle(root, body, title, outcome.removed, narrow=not gentle)
+    place_container(body, container, heading, outcome.heading, measures, outcome.removed, trace)
+    measures = _settle(root, body, title, outcome.removed, trace, narrow=not gentle)
     outcome.prose_after = measures.prose(body)
     return outcome
 
 
-def _settle(root: Element, body: Element, title: str, removed: Counter[str], *, narrow: bool) -> Measures:
+def _settle(
+    root: Element, body: Element, title: str, removed: Counter[str], trace: Trace | None, *, narrow: bool
+) -> Measures:
     """Prune and narrow until nothing changes: a removal can leave its surroundings poor."""
     measures = Measures(root)
     for _ in range(_ROUNDS):
-        changed = prune(body[0], measures, removed)
+        changed = prune(body[0], measures, removed, trace)
         measures = Measures(root) if changed else measures
         container = choose_container(body, measures) if narrow else body
         if container is not body and container is not body[0]:
             heading = page_heading(body, measures, title)
             text = visible_text(heading) if heading is not None else ""
-            place_container(body, container, heading, text, measures, removed)
+            place_container(body, container, heading, text, measures, removed, trace)
             measures = Measures(root)
         elif not changed:
             break
@@ -100,12 +108,15 @@ def _settle(root: Element, body: Element, title: str, removed: Counter[str], *, 
 
 
 class _Cleaner:
-    def __init__(self, body: Element, measures: Measures, removed: Counter[str]) -> None:
+    def __init__(self, body: Element, measures: Measures, removed: Counter[str], trace: Trace | None) -> None:
         self.body = body
+        self.trace = trace
         self.measures = measures
         self.removed = removed
 
     def remove(self, element: Element, rule: str) -> None:
+        if self.trace is not None:
+            self.trace.removal(rule, element)
         self.measures.forget(element)
         drop(element)
         self.removed[rule] += 1

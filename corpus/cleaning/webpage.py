@@ -21,6 +21,7 @@ from corpus.cleaning.pruning import empty_elements
 from corpus.cleaning.structural import Structural, clean_structure
 from corpus.cleaning.tags import Element, all_text
 from corpus.cleaning.template import Template
+from corpus.cleaning.tracing import Trace
 
 _TOO_LITTLE = 0.25  # of the page's prose: try again gently
 _MIN_TEXT = 60  # characters (Han twice) below which there is no main content
@@ -36,27 +37,39 @@ def clean_html(
     template: Template | None = None,
     kept_classes: Collection[str] = (),
     limits: Limits = LIMITS,
+    trace: Trace | None = None,
 ) -> CleanedPage:
     """Clean a decoded page. Raises TerminalError for what cannot be parsed within the limits."""
     root = parse_html(text, limits)
     paths = Paths(root)
     raw = _Raw(root, text)
-    structural = clean_structure(root, template, title=raw.title)
+    if trace is not None:
+        trace.stage("raw", root)
+    structural = clean_structure(root, template, title=raw.title, trace=trace)
     if (
         structural.prose_after < _TOO_LITTLE * structural.prose_before
         and raw.features["raw_text_chars"] > 400
     ):
         second = parse_html(text, limits)
-        gentle = clean_structure(second, template, title=raw.title, gentle=True)
+        other = None if trace is None else Trace(dict(trace.stages))
+        gentle = clean_structure(second, template, title=raw.title, gentle=True, trace=other)
         if gentle.prose_after > structural.prose_after + 0.5 * structural.prose_before:
             root, structural = second, gentle
+            if trace is not None and other is not None:
+                trace.removals = other.removals
             structural.removed["gentle_second_try"] += 1
+    if trace is not None:
+        trace.stage("structural", root)
     functional = clean_functions(root)
+    if trace is not None:
+        trace.stage("functional", root)
     attributes = clean_attributes(root, kept_classes)
     body = root.find("body")
     for element in empty_elements(body if body is not None else root):  # what held nothing but function
         drop(element)
         structural.removed["empty"] += 1
+    if trace is not None:
+        trace.stage("attribute", root)
     return _result(root, paths, raw, structural, functional, attributes)
 
 
