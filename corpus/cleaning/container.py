@@ -15,7 +15,7 @@ from lxml import etree
 from corpus.cleaning import vocabulary as words
 from corpus.cleaning.layout import is_data_table
 from corpus.cleaning.measure import BLOCKS, HEADINGS, Measures, size, visible_text
-from corpus.cleaning.parsing import MARK, drop
+from corpus.cleaning.parsing import Numbers, drop
 from corpus.cleaning.tags import Element, name_set
 from corpus.cleaning.tracing import Trace
 
@@ -195,6 +195,7 @@ def place_container(
     container: Element,
     heading: Element | None,
     heading_text: str,
+    numbers: Numbers,
     measures: Measures,
     removed: Counter[str],
     trace: Trace | None = None,
@@ -209,13 +210,12 @@ def place_container(
             for element in left:
                 trace.removal("outside_container", element)
     main = etree.Element("main")
-    if container.get(MARK) is not None:
-        main.set(MARK, str(container.get(MARK)))
+    numbers.adopt(main, container)
     if heading_text and (heading is None or not _is_within(heading, container)):
         top = etree.Element("h1")
         top.text = heading_text
-        if heading is not None and heading.get(MARK) is not None:
-            top.set(MARK, str(heading.get(MARK)))
+        if heading is not None:
+            numbers.adopt(top, heading)
         main.append(top)
         _append_text(main, container.text)
     else:

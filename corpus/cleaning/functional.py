@@ -67,7 +67,7 @@ def clean_functions(root: Element) -> Counter[str]:
 
 
 def _clean_attributes(element: Element, removed: Counter[str]) -> None:
-    for name in element.attrib:
+    for name in element.keys():  # noqa: SIM118 (an element's own iterator gives its children)
         key = str(name).lower()
         if key.startswith("on"):
             remove_attribute(element, str(name))

@@ -6,6 +6,7 @@ import re
 
 from corpus.cleaning import vocabulary as words
 from corpus.cleaning.measure import BLOCKS, HEADINGS, size
+from corpus.cleaning.parsing import Numbers
 from corpus.cleaning.tags import Element, all_text, name_set
 
 _ROLE_TAGS = {
@@ -104,14 +105,14 @@ def own_cells(row: Element) -> list[Element]:
     return [cell for cell in row if cell.tag in {"td", "th"}]
 
 
-def normalise_grids(body: Element) -> None:
+def normalise_grids(body: Element, numbers: Numbers) -> bool:
     """Write label/value rows and ARIA grids as what they are, so that they stay together.
 
     ``role=table/row/cell`` become table tags; two short siblings named label and
     value (or many alike in a row) become ``dl/dt/dd``; neighbouring labelled spans
-    get the blank that a style sheet would show.
+    get the blank that a style sheet would show. True where an element was moved.
     """
-    for element in list(body.iter("*")):
+    for element in numbers.with_role:
         role = element.get("role")
         if role in _ROLE_TAGS and element.tag in {"div", "span", "ul", "li", "section"}:
             element.tag = _ROLE_TAGS[role]
@@ -123,7 +124,7 @@ def normalise_grids(body: Element) -> None:
             for row in pairs:
                 if len(pairs) >= 3 or _named_pair(row):
                     _to_definition(row)
-    _unstack_scripts(body)
+    moved = _unstack_scripts(body)
     for element in body.iter("span"):
         style = element.get("style")
         if style and _SPACED.search(style):
@@ -132,10 +133,12 @@ def normalise_grids(body: Element) -> None:
         following = element.getnext()
         if following is not None and not element.tail and _separate(element, following):
             element.tail = " "
+    return moved
 
 
-def _unstack_scripts(body: Element) -> None:
+def _unstack_scripts(body: Element) -> bool:
     """``PO<span><sup>3−</sup><br><sub>4</sub></span>`` as PO₄³⁻: the break only stacks the two."""
+    moved = False
     for element in list(body.iter("br")):
         parent = element.getparent()
         if parent is None or parent.tag != "span" or not 2 <= len(parent) <= 3 or all_text(parent).isspace():
@@ -145,9 +148,11 @@ def _unstack_scripts(body: Element) -> None:
         if parent.text and parent.text.strip():
             continue
         parent.remove(element)
+        moved = True
         lower, upper = parent.find("sub"), parent.find("sup")
         if lower is not None and upper is not None:
             parent.insert(0, lower)
+    return moved
 
 
 def _space_before(element: Element) -> None:

@@ -8,21 +8,20 @@ are quoted as evidence. Nothing recurses: pages nest hundreds of levels deep.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from lxml import etree
-
 from corpus.cleaning.layout import TableKinds
-from corpus.cleaning.measure import BLOCKS, HEADINGS, INVISIBLE
+from corpus.cleaning.measure import BLOCKS, HEADINGS, INVISIBLE, Measures, inline_text
 from corpus.cleaning.scripts import collapse, lowered, raised
 from corpus.cleaning.tables import GridRow, grid, pipe, rule
-from corpus.cleaning.tags import Element
+from corpus.cleaning.tags import Element, name_set
 from corpus.ids import normalise_text
 
 _BREAK = "\x1e"
+_MARKS = name_set("br img sub sup")
 _HAZARD_ALT = re.compile(
     r"\bGHS|pictogram|corros|flamm|explos|oxidi[sz]|toxic|hazard|irritant|environment|NFPA|health|compressed gas"
     r"|腐蚀|易燃|爆炸|氧化|毒|危害|健康|环境|刺激|警告|象形|菱形",
@@ -95,17 +94,25 @@ def assemble(pieces: Sequence[Piece]) -> Rendered:
     return rendered
 
 
-def render(main: Element) -> list[Piece]:
-    """Pieces of a cleaned tree, in reading order."""
-    return _Renderer(TableKinds()).run(main)
+def render(main: Element, measures: Measures | None = None) -> list[Piece]:
+    """Pieces of a cleaned tree, in reading order. ``measures``: the tree's, where they are there already."""
+    return _Renderer(TableKinds(), measures or Measures(main)).run(main)
 
 
-def _cell_text(cell: Element, tables: TableKinds, depth: int, nested: list[Element] | None = None) -> str:
+def _cell_text(
+    cell: Element,
+    tables: TableKinds,
+    measures: Measures,
+    depth: int,
+    nested: list[Element] | None = None,
+) -> str:
     """A table cell on one line: list items and nested rows by semicolons, the rest by blanks.
 
     Tables with a header inside the cell go to ``nested``, where given, to stand by themselves.
     """
-    renderer = _Renderer(tables, depth + 1)
+    if measures.simple(cell):
+        return collapse(inline_text(cell))
+    renderer = _Renderer(tables, measures, depth + 1)
     renderer.nested = nested
     pieces = renderer.run(cell)
     if not pieces:
@@ -133,8 +140,9 @@ class _List:
 class _Renderer:
     """Walks a tree once; text gathers in a buffer that block borders empty."""
 
-    def __init__(self, tables: TableKinds, depth: int = 0) -> None:
+    def __init__(self, tables: TableKinds, measures: Measures, depth: int = 0) -> None:
         self.tables = tables
+        self.measures = measures
         self.depth = depth
         self.pieces: list[Piece] = []
         self.buffers: list[list[str]] = [[]]
@@ -143,46 +151,58 @@ class _Renderer:
         self.marker = ""
         self.label: Piece | None = None
         self.raw = 0
-        self.skipped: Element | None = None
         self.nested: list[Element] | None = None
 
     def run(self, root: Element) -> list[Piece]:
         self.open.append(root)
         self._say(root.text)
-        walker = etree.iterwalk(root, events=("start", "end"))
-        for event, element in walker:
-            if element is root:
-                continue
-            if event == "start":
-                if element.tag in INVISIBLE:
-                    walker.skip_subtree()
-                elif element.tag == "dd" and self._is_list_value(element):
-                    self._flush()
-                    self._list_value(element)
-                    walker.skip_subtree()
-                elif element.tag == "table" and self._is_table(element):
-                    self._flush()
-                    self._table(element)
-                    walker.skip_subtree()
-                else:
+        open_nodes: list[tuple[Iterator[Element], Element]] = [(iter(root), root)]
+        while open_nodes:
+            children, parent = open_nodes[-1]
+            for element in children:
+                if not self._whole(element):
                     self._start(element)
-            else:
-                if not self._done_whole(element):
+                    if len(element):
+                        open_nodes.append((iter(element), element))
+                        break
                     self._end(element)
                 self._say(element.tail)
+            else:
+                open_nodes.pop()
+                if parent is not root:
+                    self._end(parent)
+                    self._say(parent.tail)
         self._flush()
         self._flush_label()
         return self.pieces
 
+    def _whole(self, element: Element) -> bool:
+        """Render an element inside and all, where that needs no walk through it."""
+        tag = element.tag
+        if tag in INVISIBLE:
+            return True
+        if tag == "dd" and self._is_list_value(element):
+            self._flush()
+            self._list_value(element)
+            return True
+        if tag == "table" and self._is_table(element):
+            self._flush()
+            self._table(element)
+            return True
+        if tag in _MARKS or not self.measures.simple(element):
+            return False
+        if tag in BLOCKS:
+            self._flush()
+            self.open.append(element)
+            self._open_block(element)
+            self._say(inline_text(element))
+            self._end(element)
+        else:
+            self._say(inline_text(element))
+        return True
+
     def _is_table(self, element: Element) -> bool:
         return self.depth < _MAX_NESTED and self.tables.is_data(element)
-
-    def _done_whole(self, element: Element) -> bool:
-        """Whether the element was rendered at its start, inside and all."""
-        if element is self.skipped:
-            self.skipped = None
-            return True
-        return element.tag in INVISIBLE or (element.tag == "table" and self._is_table(element))
 
     def _is_list_value(self, element: Element) -> bool:
         """A value that is a list, under a label that waits for it: one unit, not label and first item."""
@@ -193,8 +213,7 @@ class _Renderer:
         )
 
     def _list_value(self, element: Element) -> None:
-        pieces = _Renderer(self.tables, self.depth + 1).run(element)
-        self.skipped = element
+        pieces = _Renderer(self.tables, self.measures, self.depth + 1).run(element)
         items = [piece.markdown for piece in pieces]
         if len(pieces) == 1:
             self._definition([pieces[0].plain], element)
@@ -350,7 +369,7 @@ class _Renderer:
         self._flush_label()
         caption = table.find("caption")
         if caption is not None:
-            text = _cell_text(caption, self.tables, self.depth)
+            text = _cell_text(caption, self.tables, self.measures, self.depth)
             if text:
                 self.pieces.append(Piece(text, text, "caption", caption))
         inside: dict[Element, list[Element]] = {}
@@ -358,8 +377,8 @@ class _Renderer:
         def text_of(cell: Element) -> str:
             row = cell.getparent()
             if self.depth or row is None or len(row) < 2:
-                return _cell_text(cell, self.tables, self.depth)
-            return _cell_text(cell, self.tables, self.depth, inside.setdefault(row, []))
+                return _cell_text(cell, self.tables, self.measures, self.depth)
+            return _cell_text(cell, self.tables, self.measures, self.depth, inside.setdefault(row, []))
 
         rows = grid(table, text_of)
         if self.nested is not None and len(rows) > 1 and rows[0].header:

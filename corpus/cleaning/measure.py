@@ -8,7 +8,11 @@ hold is not text.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
+from lxml import etree
+
+from corpus.cleaning.parsing import Numbers
 from corpus.cleaning.tags import Element, name_set
 
 INVISIBLE = name_set(
@@ -25,6 +29,8 @@ BLOCKS = name_set(
     """
 )
 HEADINGS = name_set("h1 h2 h3 h4 h5 h6")
+_SPACED = BLOCKS | {"br"}
+_NOT_INLINE = _SPACED | INVISIBLE | {"img", "sub", "sup"}
 _CELLS = name_set("td th dt dd li caption figcaption") | HEADINGS
 _HAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _FULL_PROSE = 60  # characters from which a block counts fully as prose
@@ -40,98 +46,167 @@ def size(text: str | None) -> int:
 
 def visible_text(element: Element) -> str:
     """The element's text without scripts, styles and controls, blanks collapsed."""
-    parts: list[str] = []
-    skip_until: Element | None = None
-    from lxml import etree
-
-    for event, node in etree.iterwalk(element, events=("start", "end")):
-        if event == "start":
-            if skip_until is None and node.tag in INVISIBLE and node is not element:
-                skip_until = node
-            if skip_until is None:
-                if node.tag in BLOCKS or node.tag == "br":
+    if not len(element):
+        return " ".join((element.text or "").split())
+    parts: list[str] = [element.text or ""]
+    open_nodes: list[tuple[Iterator[Element], Element]] = [(iter(element), element)]
+    while open_nodes:
+        children, parent = open_nodes[-1]
+        for child in children:
+            tag = child.tag
+            block = tag in _SPACED
+            if tag not in INVISIBLE:
+                if block:
                     parts.append(" ")
-                parts.append(node.text or "")
+                if child.text:
+                    parts.append(child.text)
+                if len(child):
+                    open_nodes.append((iter(child), child))
+                    break
+                if block:
+                    parts.append(" ")
+            if child.tail:
+                parts.append(child.tail)
         else:
-            if skip_until is node:
-                skip_until = None
-            if skip_until is None and node is not element:
-                if node.tag in BLOCKS:
+            open_nodes.pop()
+            if parent is not element:
+                if parent.tag in _SPACED:
                     parts.append(" ")
-                parts.append(node.tail or "")
+                if parent.tail:
+                    parts.append(parent.tail)
     return " ".join("".join(parts).split())
+
+
+def inline_text(element: Element) -> str:
+    """All text in an element, as it stands."""
+    if not len(element):
+        return element.text or ""
+    return etree.tostring(element, encoding="unicode", method="text", with_tail=False)
+
+
+def _prose(tags: list[str], own: list[int], own_link: list[int]) -> list[float]:
+    """Prose weight of each block's own text; link lists weigh nothing."""
+    prose = [0.0] * len(own)
+    for number, amount in enumerate(own):
+        free = amount - own_link[number]
+        if free <= 0 or own_link[number] > amount * 0.5:
+            continue
+        share = 1.0 if free >= _FULL_PROSE else free / _FULL_PROSE
+        if share < 0.6 and tags[number] in _CELLS:
+            share = 0.6
+        prose[number] = free * share
+    return prose
 
 
 class Measures:
     """Sizes of a tree's elements; kept right while elements are removed through ``forget``."""
 
-    def __init__(self, root: Element) -> None:
-        elements = list(root.iter("*"))
+    def __init__(self, root: Element, numbers: Numbers | None = None) -> None:
+        """Measure a tree. ``numbers``: those of the same tree, if nothing in it has moved since."""
+        elements = list(root.iter("*")) if numbers is None else numbers.elements
         # The list keeps the proxies, and so their identity, alive. It must be the last to let go of
         # them: lists are freed from the end, and lxml frees a removed subtree in linear time only so.
-        self._index = {element: number for number, element in enumerate(elements)}
+        self._index = dict(zip(elements, range(len(elements)), strict=True))
         self._elements = elements
-        count = len(self._elements)
-        self._text = [0] * count
-        self._link = [0] * count
-        self._links = [0] * count
-        self._own = [0] * count
-        self._own_link = [0] * count
-        self._prose = [0.0] * count
-        self._credit()
-        self._weigh()
+        self._measure(numbers.parents if numbers is not None else self._parents())
 
-    def _credit(self) -> None:
-        """Credit each stretch of text to its element and to its nearest block."""
+    def _parents(self) -> list[int]:
         index = self._index
-        block = [0] * len(self._elements)
-        linked = [False] * len(self._elements)
-        hidden = [False] * len(self._elements)
-        for number, element in enumerate(self._elements):
-            parent = element.getparent()
-            up = index.get(parent, 0) if parent is not None else 0
-            tag = element.tag
-            inside = number > 0
-            hidden[number] = (inside and hidden[up]) or tag in INVISIBLE
-            is_link = tag == "a" and not (element.get("name") and element.get("href") is None)
-            linked[number] = (inside and linked[up]) or is_link
-            block[number] = number if tag in BLOCKS or not inside else block[up]
-            if is_link and not hidden[number]:
-                self._links[number] += 1
-            if not hidden[number]:
-                self._add(number, block[number], size(element.text), linked[number])
-            if inside and not hidden[up]:
-                self._add(up, block[up], size(element.tail), linked[up])
+        parents = [index.get(element.getparent(), 0) for element in self._elements]  # type: ignore[arg-type]
+        parents[0] = 0
+        return parents
 
-    def _add(self, number: int, block: int, amount: int, linked: bool) -> None:
-        if not amount:
-            return
-        self._text[number] += amount
-        self._own[block] += amount
-        if linked:
-            self._link[number] += amount
-            self._own_link[block] += amount
+    def _measure(self, parents: list[int]) -> None:
+        """Credit each stretch of text to its element and its nearest block, weigh blocks, sum upward.
 
-    def _weigh(self) -> None:
-        """Prose weight of each block, then all sums upward."""
+        One loop over the tree: this is most of what cleaning a page costs.
+        """
+        count = len(self._elements)
+        text, link, own, own_link = [0] * count, [0] * count, [0] * count, [0] * count
+        links, inner = [0] * count, [0] * count
+        block, linked, hidden = [0] * count, [False] * count, [False] * count
+        tags = [str(element.tag) for element in self._elements]
         for number, element in enumerate(self._elements):
-            own, link = self._own[number], self._own_link[number]
-            free = own - link
-            if free <= 0 or link > own * 0.5:
-                continue
-            share = 1.0 if free >= _FULL_PROSE else free / _FULL_PROSE
-            if element.tag in _CELLS:
-                share = max(share, 0.6)
-            self._prose[number] = free * share
-        for number in range(len(self._elements) - 1, 0, -1):
-            parent = self._elements[number].getparent()
-            if parent is None:
-                continue
-            up = self._index[parent]
-            self._text[up] += self._text[number]
-            self._link[up] += self._link[number]
-            self._links[up] += self._links[number]
-            self._prose[up] += self._prose[number]
+            tag = tags[number]
+            if number:
+                up = parents[number]
+                in_link, unseen = linked[up], hidden[up]
+            else:
+                up, in_link, unseen = 0, False, False
+            tail = element.tail
+            if tail and number and not unseen and not tail.isspace():
+                amount = len("".join(tail.split())) if tail.isascii() else size(tail)
+                text[up] += amount
+                nearest = block[up]
+                own[nearest] += amount
+                if in_link:
+                    link[up] += amount
+                    own_link[nearest] += amount
+            block[number] = nearest = number if tag in BLOCKS or not number else block[up]
+            unseen = unseen or tag in INVISIBLE
+            if unseen:
+                hidden[number] = True
+            if tag == "a" and not (element.get("name") and element.get("href") is None):
+                in_link = True
+                if not unseen:
+                    links[number] = 1
+            if in_link:
+                linked[number] = True
+            words = element.text
+            if words and not unseen and not words.isspace():
+                amount = len("".join(words.split())) if words.isascii() else size(words)
+                text[number] += amount
+                own[nearest] += amount
+                if in_link:
+                    link[number] += amount
+                    own_link[nearest] += amount
+        prose = _prose(tags, own, own_link)
+        for number in range(count - 1, 0, -1):
+            up = parents[number]
+            text[up] += text[number]
+            link[up] += link[number]
+            links[up] += links[number]
+            prose[up] += prose[number]
+            inner[up] += inner[number] + (tags[number] in _NOT_INLINE)
+        self._inner = inner
+        self._text, self._link, self._links = text, link, links
+        self._own, self._own_link, self._prose = own, own_link, prose
+
+    def simple(self, element: Element) -> bool:
+        """Whether nothing but inline text stands inside: no block, break, script, picture or control."""
+        number = self._index.get(element)
+        return number is not None and not self._inner[number]
+
+    def visible(self, element: Element) -> str:
+        """``visible_text``, in one call of the parser's for each part in which only inline text stands."""
+        if self.simple(element):
+            return " ".join(inline_text(element).split())
+        index, inner = self._index, self._inner
+        parts: list[str] = [element.text or ""]
+        open_nodes: list[tuple[Iterator[Element], Element]] = [(iter(element), element)]
+        while open_nodes:
+            children, parent = open_nodes[-1]
+            for child in children:
+                tag = child.tag
+                if tag not in INVISIBLE:
+                    number = index.get(child)
+                    if tag in _SPACED:
+                        parts.append(" ")
+                    if number is None or inner[number]:
+                        parts.append(child.text or "")
+                        open_nodes.append((iter(child), child))
+                        break
+                    parts.append(inline_text(child))
+                    if tag in _SPACED:
+                        parts.append(" ")
+                parts.append(child.tail or "")
+            else:
+                open_nodes.pop()
+                if parent is not element:
+                    if parent.tag in _SPACED:
+                        parts.append(" ")
+                    parts.append(parent.tail or "")
+        return " ".join("".join(parts).split())
 
     def text(self, element: Element) -> int:
         """Visible characters in the element."""
@@ -166,12 +241,8 @@ class Measures:
     def forget(self, element: Element) -> None:
         """Take a removed element's sums from those of its ancestors. Call before removing it."""
         number = self._index[element]
-        text, link, links, prose = (
-            self._text[number],
-            self._link[number],
-            self._links[number],
-            self._prose[number],
-        )
+        text, link, links = self._text[number], self._link[number], self._links[number]
+        prose, inner = self._prose[number], self._inner[number] + (element.tag in _NOT_INLINE)
         ancestor = element.getparent()
         while ancestor is not None:
             up = self._index[ancestor]
@@ -179,4 +250,5 @@ class Measures:
             self._link[up] -= link
             self._links[up] -= links
             self._prose[up] -= prose
+            self._inner[up] -= inner
             ancestor = ancestor.getparent()

@@ -9,13 +9,32 @@ from typing import Any, Literal
 Verdict = Literal["ok", "no_main_content", "needs_browser", "review"]
 Kind = Literal["page", "pdf", "text", "xml"]
 
-_HAN = re.compile(r"[\u3400-\u9fff]")
-_KANA = re.compile(r"[\u3040-\u30ff]")
-_HANGUL = re.compile(r"[\uac00-\ud7af]")
-_CYRILLIC = re.compile(r"[\u0400-\u04ff]")
-_LATIN = re.compile(r"[A-Za-z\u00c0-\u024f]")
-_ENGLISH = re.compile(r"\b(?:the|of|and|to|in|is|with|for|or|be|are|by|from|not|as|on|if)\b", re.IGNORECASE)
-_WORDS = re.compile(r"[A-Za-z\u00c0-\u024f]{2,}")
+_HAN = re.compile(r"[\u3400-\u9fff]+")
+_KANA = re.compile(r"[\u3040-\u30ff]+")
+_HANGUL = re.compile(r"[\uac00-\ud7af]+")
+_CYRILLIC = re.compile(r"[\u0400-\u04ff]+")
+_LATIN = re.compile(r"[A-Za-z\u00c0-\u024f]+")
+_ENGLISH = frozenset(
+    [
+        "the",
+        "of",
+        "and",
+        "to",
+        "in",
+        "is",
+        "with",
+        "for",
+        "or",
+        "be",
+        "are",
+        "by",
+        "from",
+        "not",
+        "as",
+        "on",
+        "if",
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -98,19 +117,20 @@ def language_of(text: str, declared: str = "") -> str:
     English function words say so or nothing else is declared.
     """
     sample = text[:20_000]
-    han, kana = len(_HAN.findall(sample)), len(_KANA.findall(sample))
-    latin = len(_LATIN.findall(sample))
+    han, kana = (sum(map(len, pattern.findall(sample))) for pattern in (_HAN, _KANA))
+    runs = _LATIN.findall(sample)
+    latin = sum(map(len, runs))
     if kana > 0.1 * (han + kana) and kana > 5:
         return "ja"
-    if len(_HANGUL.findall(sample)) > 0.2 * (latin + 1):
+    if sum(map(len, _HANGUL.findall(sample))) > 0.2 * (latin + 1):
         return "ko"
     if han and 5 * han > latin:  # formulas and units put Latin letters into Chinese data sheets
         return "zh"
-    if len(_CYRILLIC.findall(sample)) > latin:
+    if sum(map(len, _CYRILLIC.findall(sample))) > latin:
         return "ru"
     if not latin:
         return declared[:2].lower()
-    count = len(_WORDS.findall(sample))
-    if count and len(_ENGLISH.findall(sample)) >= 0.08 * count:
+    words = [run.lower() for run in runs if len(run) > 1]
+    if words and sum(word in _ENGLISH for word in words) >= 0.08 * len(words):
         return "en"
     return declared[:2].lower() if declared[:2].isalpha() and declared[:2].lower() != "zh" else "en"

@@ -17,7 +17,14 @@ from corpus.cleaning.tags import Element, name_set
 from corpus.errors import TerminalError
 
 _DECLARATION = re.compile(r"^\s*<\?xml[^>]{0,200}\?>", re.IGNORECASE)
-_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]|&#(?:0+|x0+|[xX]0*[bB]);?")
+# characters that XML cannot hold, and references to NUL and VT; not the head of a longer number (``&#0065;``)
+_CONTROLS = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]"
+    r"|&#(?:0+(?![0-9])|[xX](?:0+|0*[bB])(?![0-9a-fA-F]));?"
+)
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
+_REFERENCE = re.compile(r"&#[0xX]")
+_LONG_VALUE = 20_000
 _LONG_ATTRIBUTE = re.compile(r"""(=\s*)("[^"<>]{20000,}"|'[^'<>]{20000,}')""")
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9:-]*)((?:[^<>\"']|\"[^\"]*\"|'[^']*')*)>")
 _VOID = name_set("area base br col embed hr img input link meta param source track wbr")
@@ -34,7 +41,7 @@ class Limits:
 
 
 LIMITS = Limits()
-MARK = "data-hchem-n"  # document-order number of an element of the raw tree, removed before output
+MARK = "data-hchem-n"  # document-order number of an element of the raw tree, in traces
 
 
 _FLOW = ("p", "div", "table", "ul", "ol", "dl", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "blockquote")
@@ -46,43 +53,50 @@ def check_size(data: bytes, limits: Limits = LIMITS) -> None:
         raise TerminalError(f"{len(data)} bytes, limit {limits.max_bytes}", reason="too_large")
 
 
-def parse_html(text: str, limits: Limits = LIMITS) -> Element:
-    """Parse declaration-free text into an ``html`` element with a ``body``.
+def parse_html(text: str, limits: Limits = LIMITS) -> tuple[Element, Numbers]:
+    """Parse declaration-free text into an ``html`` element with a ``body``, and number its elements.
 
-    Comments and processing instructions are gone, every element carries its
-    document-order number in ``data-hchem-n``. Raises TerminalError
+    Comments and processing instructions are gone. Raises TerminalError
     (``too_many_elements``, ``unparseable``, ``empty``).
     """
-    text = _CONTROLS.sub("", _DECLARATION.sub("", text))
-    if not text.strip():
+    if declaration := _DECLARATION.match(text):
+        text = text[declaration.end() :]
+    if _CONTROL.search(text) or _REFERENCE.search(text):
+        text = _CONTROLS.sub("", text)
+    if not text or text.isspace():
         raise TerminalError("nothing but blanks", reason="empty")
-    if len(text) > 20_000:
+    if max(map(len, text.split("<"))) > _LONG_VALUE:
         text = _LONG_ATTRIBUTE.sub(r'\1""', text)
     root = _parse(text)
-    if _depth_reached(root):
+    numbers = Numbers(root, limits)
+    parsed = root
+    if numbers.depth >= _DEPTH_OF_PARSER:
         root = _parse(_flatten(text))
     if not _has_text(root):
         rebuilt = _with_beautiful_soup(text)
         root = root if rebuilt is None else rebuilt
-    _close_drawings(root)
-    _number(root, limits)
-    if root.find("body") is None:
+    closed = _close_drawings(root)
+    bare = root.find("body") is None
+    if bare:
         root.append(etree.Element("body"))
-    return root
+    return root, Numbers(root, limits) if closed or bare or root is not parsed else numbers
 
 
-def _close_drawings(root: Element) -> None:
+def _close_drawings(root: Element) -> bool:
     """End a drawing where page content begins inside it, as browsers do.
 
     The parser leaves an unclosed ``svg`` open to the end of the page; removing it
     as a drawing would take the page along. (HTML standard, "in foreign content".)
     """
+    closed = False
     for drawing in root.iter("svg"):
         if (
             next(drawing.iter(*_FLOW), None) is not None
             and next(drawing.iter("foreignObject", "foreignobject"), None) is None
         ):
             drawing.tag = "div"
+            closed = True
+    return closed
 
 
 def _parse(text: str) -> Element:
@@ -101,15 +115,6 @@ def _parse(text: str) -> Element:
             html.append(root)
         return html
     return root
-
-
-def _depth_reached(root: Element) -> bool:
-    depth = 0
-    for event, _ in etree.iterwalk(root, events=("start", "end")):
-        depth += 1 if event == "start" else -1
-        if depth >= _DEPTH_OF_PARSER:
-            return True
-    return False
 
 
 def _flatten(text: str) -> str:
@@ -149,62 +154,106 @@ def _with_beautiful_soup(text: str) -> Element | None:
     return _parse(rebuilt)
 
 
-def _number(root: Element, limits: Limits) -> None:
-    for number, element in enumerate(root.iter()):
-        if number >= limits.max_elements:
-            raise TerminalError(f"more than {limits.max_elements} elements", reason="too_many_elements")
-        element.set(MARK, str(number))
+class Numbers:
+    """Document-order numbers and DOM paths of a raw tree's elements: ``/html/body/div[2]/table[1]/tr[3]``.
 
-
-class Paths:
-    """DOM paths of raw elements by their number: ``/html/body/div[2]/table[1]/tr[3]``.
-
-    Taken before anything is removed. Elements deeper than 60 levels get the
-    equally valid, shorter ``(//*)[N]``.
+    Taken before anything is removed; the elements are kept alive, so that they stay
+    the keys they are. Elements deeper than 60 levels get the equally valid, shorter
+    ``(//*)[N]``. ``named`` (class or id), ``styled`` (style, hidden, aria-hidden) and
+    ``with_role`` list the elements that rules ask about, in document order. Raises
+    TerminalError(``too_many_elements``).
     """
 
     _DEEP = 60
 
-    def __init__(self, root: Element) -> None:
-        self._parents: list[int] = []
-        self._steps: list[str] = []
-        counters: list[dict[str, int]] = []
-        stack: list[int] = []
-        for event, element in etree.iterwalk(root, events=("start", "end")):
-            if event == "end":
-                stack.pop()
-                counters.pop()
-                continue
-            tag = str(element.tag)
-            position = 1
-            if counters:
-                position = counters[-1].get(tag, 0) + 1
-                counters[-1][tag] = position
-            self._parents.append(stack[-1] if stack else -1)
-            self._steps.append(f"/{tag}" if tag in {"html", "body", "head"} else f"/{tag}[{position}]")
-            stack.append(len(self._steps) - 1)
-            counters.append({})
+    def __init__(self, root: Element, limits: Limits) -> None:
+        elements = list(root.iter("*"))
+        if len(elements) > limits.max_elements:
+            raise TerminalError(f"more than {limits.max_elements} elements", reason="too_many_elements")
+        index = dict(zip(elements, range(len(elements)), strict=True))
+        parents: list[int] = []
+        self.named: list[Element] = []
+        self.styled: list[Element] = []
+        self.with_role: list[Element] = []
+        for element in elements:
+            parents.append(index.get(element.getparent(), -1))  # type: ignore[arg-type]
+            keys = element.keys()
+            if keys:
+                if "class" in keys or "id" in keys:
+                    self.named.append(element)
+                if "style" in keys or "hidden" in keys or "aria-hidden" in keys:
+                    self.styled.append(element)
+                if "role" in keys:
+                    self.with_role.append(element)
+        self._tags = [str(element.tag) for element in elements]
+        self._places: list[int] | None = None
+        depths = [0] * len(elements)
+        for number, up in enumerate(parents):
+            if up >= 0:
+                depths[number] = depths[up] + 1
+        self.depth = max(depths, default=0) + 1
+        self._depths = depths
+        self._paths: dict[int, str] = {}
+        self.parents = parents
+        self.index = index
+        self.elements = elements  # after the index: lxml frees a removed subtree in linear time only so
+
+    def number(self, element: Element) -> int:
+        """Document-order number of a raw element; -1 for one that cleaning has made."""
+        return self.index.get(element, -1)
+
+    def adopt(self, made: Element, raw: Element) -> None:
+        """A made element stands for a raw one: it takes its number over."""
+        number = self.index.get(raw, -1)
+        if number >= 0:
+            self.index[made] = number
+            self.elements.append(made)
+        if raw.get(MARK) is not None:
+            made.set(MARK, str(raw.get(MARK)))
+
+    def mark(self) -> None:
+        """Write the numbers into the elements' ``MARK``, for a trace."""
+        for element, number in self.index.items():
+            element.set(MARK, str(number))
 
     def of(self, element: Element) -> str:
-        """Path of the raw element that ``element`` was; of its nearest marked ancestor for made-up ones."""
+        """Path of the raw element that ``element`` was; of its nearest raw ancestor for made-up ones."""
         node: Element | None = element
-        while node is not None and node.get(MARK) is None:
+        while node is not None and node not in self.index:
             node = node.getparent()
-        if node is None:
-            return ""
-        number = int(node.get(MARK, "0"))
-        return self.of_number(number)
+        return "" if node is None else self._path(self.index[node])
 
-    def of_number(self, number: int) -> str:
-        """Path of the element with that document-order number."""
-        steps: list[str] = []
-        current = number
-        while current >= 0:
-            steps.append(self._steps[current])
-            if len(steps) > self._DEEP:
-                return f"(//*)[{number + 1}]"
-            current = self._parents[current]
-        return "".join(reversed(steps))
+    def _path(self, number: int) -> str:
+        """Paths of siblings share their parent's, which is kept."""
+        if self._depths[number] >= self._DEEP:
+            return f"(//*)[{number + 1}]"
+        pending: list[int] = []
+        while number >= 0 and number not in self._paths:
+            pending.append(number)
+            number = self.parents[number]
+        path = self._paths[number] if number >= 0 else ""
+        for inner in reversed(pending):
+            path += self._step(inner)
+            self._paths[inner] = path
+        return path
+
+    def _step(self, number: int) -> str:
+        tag = self._tags[number]
+        if tag in {"html", "body", "head"}:
+            return f"/{tag}"
+        if self._places is None:
+            self._places = self._positions()
+        return f"/{tag}[{self._places[number]}]"
+
+    def _positions(self) -> list[int]:
+        """Position of each element among its siblings of the same tag, from 1."""
+        counters: dict[tuple[int, str], int] = {}
+        positions = []
+        for key in zip(self.parents, self._tags, strict=True):
+            position = counters.get(key, 0) + 1
+            counters[key] = position
+            positions.append(position)
+        return positions
 
 
 def strip_marks(root: Element) -> None:

@@ -152,7 +152,7 @@ def profile_page(
     if kind != "page":
         return PageProfile(pattern, "", "", (), {"kind": kind})
     decoded = decode(data, header_charset=header_charset, content_type=content_type)
-    root = parse_html(decoded.text, limits)
+    root, _ = parse_html(decoded.text, limits)
     body = root.find("body")
     if body is None:
         return PageProfile(pattern, "", "", (), dict(decoded.decision()))
@@ -168,7 +168,7 @@ def page_words(
     decoded = decode(data, header_charset=header_charset, content_type=content_type)
     if not path.startswith(("/", "(")) or not decoded.text.strip():
         return ""
-    element = resolve(parse_html(decoded.text, limits), path)
+    element = resolve(parse_html(decoded.text, limits)[0], path)
     return visible_text(element) if element is not None else ""
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from corpus.cleaning import vocabulary as words
 from corpus.cleaning.layout import TableKinds
-from corpus.cleaning.measure import BLOCKS, HEADINGS, INVISIBLE, Measures, visible_text
+from corpus.cleaning.measure import BLOCKS, HEADINGS, INVISIBLE, Measures, inline_text, visible_text
 from corpus.cleaning.parsing import drop
 from corpus.cleaning.tags import Element, all_text, name_set
 from corpus.cleaning.tracing import Trace
@@ -67,8 +68,10 @@ class _Pruner:
         for mark in list(self.main.iter("sup")):
             if id(mark) in self._gone:
                 continue
-            text = all_text(mark)
-            link = mark.find(".//a") if mark.find(".//a") is not None else mark.getparent()
+            text = inline_text(mark)
+            link = next(mark.iter("a"), None)
+            if link is None:
+                link = mark.getparent()
             inner = link is not None and link.tag == "a" and (link.get("href") or "").startswith("#")
             in_page = inner and _NUMBER_MARK.match(text)
             if _CITATION.match(text) or _CITATION_NEEDED.match(text) or in_page:
@@ -141,12 +144,12 @@ class _Pruner:
                 continue
             if element.tag not in BLOCKS and not _alone(element):
                 continue
-            text = visible_text(element)
-            if len(text) > words.SHORT_TEXT or words.has_facts(text):
+            text = self.measures.visible(element)
+            if not (verdict := _furniture_verdict(text)):
                 continue
-            if words.FURNITURE_TEXT.match(text):
+            if verdict == "text":
                 self._remove(element, "furniture_text")
-            elif self.measures.density(element) >= 0.4 and words.LINK_LEAD.match(text):
+            elif self.measures.density(element) >= 0.4:
                 self._remove(element, "link_line")
 
     def link_lists(self) -> None:
@@ -214,6 +217,16 @@ class _Pruner:
         """Elements left without text or pictures."""
         for element in empty_elements(self.main):
             self._remove(element, "empty")
+
+
+@lru_cache(maxsize=16384)  # a text is asked about by each element around it, and on page after page
+def _furniture_verdict(text: str) -> str:
+    """``text``: furniture by what it says; ``lead``: leads a line of links; empty: neither."""
+    if len(text) > words.SHORT_TEXT or words.has_facts(text):
+        return ""
+    if words.FURNITURE_TEXT.match(text):
+        return "text"
+    return "lead" if words.LINK_LEAD.match(text) else ""
 
 
 def empty_elements(main: Element) -> Iterator[Element]:

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 
 from corpus.cleaning import vocabulary as words
 from corpus.cleaning.container import choose_container, page_heading, place_container
-from corpus.cleaning.layout import normalise_grids
 from corpus.cleaning.measure import HEADINGS, Measures, visible_text
-from corpus.cleaning.parsing import drop
+from corpus.cleaning.parsing import Numbers, drop
 from corpus.cleaning.pruning import prune
 from corpus.cleaning.tags import Element, name_set
 from corpus.cleaning.template import Template, template_elements
@@ -53,6 +52,8 @@ class Structural:
 
 def clean_structure(
     root: Element,
+    numbers: Numbers,
+    measures: Measures,
     template: Template | None = None,
     *,
     title: str = "",
@@ -61,6 +62,8 @@ def clean_structure(
 ) -> Structural:
     """Reduce a parsed page to its main content, in place. The tree's body then holds one ``main``.
 
+    ``measures`` are those of the tree as given.
+
     ``gentle`` leaves out class words and the choice of a container: the second
     try for a page of which the first one kept too little.
     """
@@ -68,10 +71,8 @@ def clean_structure(
     body = root.find("body")
     if body is None:
         return outcome
-    normalise_grids(body)
-    measures = Measures(root)
     outcome.prose_before = measures.prose(body)
-    cleaner = _Cleaner(body, measures, outcome.removed, trace)
+    cleaner = _Cleaner(body, numbers, measures, outcome.removed, trace)
     heading = page_heading(body, measures, title)
     outcome.heading = visible_text(heading) if heading is not None else ""
     cleaner.hidden()
@@ -82,14 +83,21 @@ def clean_structure(
         cleaner.worded()
         cleaner.cards()
     container = body if gentle else choose_container(body, measures)
-    place_container(body, container, heading, outcome.heading, measures, outcome.removed, trace)
-    measures = _settle(root, body, title, outcome.removed, trace, narrow=not gentle)
+    place_container(body, container, heading, outcome.heading, numbers, measures, outcome.removed, trace)
+    measures = _settle(root, body, title, numbers, outcome.removed, trace, narrow=not gentle)
     outcome.prose_after = measures.prose(body)
     return outcome
 
 
 def _settle(
-    root: Element, body: Element, title: str, removed: Counter[str], trace: Trace | None, *, narrow: bool
+    root: Element,
+    body: Element,
+    title: str,
+    numbers: Numbers,
+    removed: Counter[str],
+    trace: Trace | None,
+    *,
+    narrow: bool,
 ) -> Measures:
     """Prune and narrow until nothing changes: a removal can leave its surroundings poor."""
     measures = Measures(root)
@@ -100,7 +108,7 @@ def _settle(
         if container is not body and container is not body[0]:
             heading = page_heading(body, measures, title)
             text = visible_text(heading) if heading is not None else ""
-            place_container(body, container, heading, text, measures, removed, trace)
+            place_container(body, container, heading, text, numbers, measures, removed, trace)
             measures = Measures(root)
         elif not changed:
             break
@@ -108,8 +116,16 @@ def _settle(
 
 
 class _Cleaner:
-    def __init__(self, body: Element, measures: Measures, removed: Counter[str], trace: Trace | None) -> None:
+    def __init__(
+        self,
+        body: Element,
+        numbers: Numbers,
+        measures: Measures,
+        removed: Counter[str],
+        trace: Trace | None,
+    ) -> None:
         self.body = body
+        self.numbers = numbers
         self.trace = trace
         self.measures = measures
         self.removed = removed
@@ -139,7 +155,7 @@ class _Cleaner:
 
     def hidden(self) -> None:
         """Nodes that a reader does not see; folded and tabbed content stays."""
-        for element in list(self.body.iter("*")):
+        for element in self.numbers.styled:
             if not _is_hidden(element) or not _attached(element, self.body):
                 continue
             names = words.words(f"{element.get('class', '')} {element.get('id', '')}")
@@ -151,13 +167,18 @@ class _Cleaner:
 
     def landmarks(self, heading: Element | None) -> None:
         """nav, footer, aside, header and their roles; article headers and infobox asides stay."""
-        for element in list(self.body.iter("*")):
+        for element in self._landmarks():
             role = (element.get("role") or "").lower()
             if element.tag not in _LANDMARK_TAGS and role not in _LANDMARK_ROLES:
                 continue
             if not _attached(element, self.body) or self._kept_landmark(element, role, heading):
                 continue
             self.remove(element, f"landmark:{role if role in _LANDMARK_ROLES else element.tag}")
+
+    def _landmarks(self) -> list[Element]:
+        """Elements with a landmark's tag or any role, in document order."""
+        found = {*self.body.iter(*_LANDMARK_TAGS), *self.numbers.with_role}
+        return sorted(found, key=self.numbers.number)
 
     def _kept_landmark(self, element: Element, role: str, heading: Element | None) -> bool:
         if self._protected(element):
@@ -174,11 +195,10 @@ class _Cleaner:
 
     def worded(self) -> None:
         """Elements whose class or id says what they are."""
-        for element in list(self.body.iter("*")):
-            names_text = f"{element.get('class', '')} {element.get('id', '')}"
-            if element.tag not in _WORDED_TAGS or names_text == " ":
+        for element in self.numbers.named:
+            if element.tag not in _WORDED_TAGS:
                 continue
-            names = words.words(names_text)
+            names = words.words(f"{element.get('class', '')} {element.get('id', '')}")
             if not words.is_furniture(names) or not _attached(element, self.body):
                 continue
             if self._excused(element, names) or self._protected(element) or self._is_heading_text(element):
@@ -192,7 +212,7 @@ class _Cleaner:
             return False
         return 2 * self.measures.text(element) > self.measures.text(parent)
 
-    def _excused(self, element: Element, names: list[str]) -> bool:
+    def _excused(self, element: Element, names: tuple[str, ...]) -> bool:
         if any(name in words.INFOBOX for name in names):
             return True
         density = self.measures.density(element)

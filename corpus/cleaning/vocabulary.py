@@ -7,6 +7,7 @@ Class words match whole words only: ``ad`` is not ``adsorption``, ``nav`` is not
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import pairwise
 
 from corpus.cleaning.tags import name_set
@@ -153,17 +154,24 @@ IDENTIFIER = re.compile(
 )
 
 
+_DIGIT = re.compile(r"\d")
+
+
 def has_facts(text: str) -> bool:
     """Whether a text carries an identifier or a quantity: never furniture on a word's evidence alone."""
+    if not _DIGIT.search(text):
+        return "InChI=" in text
     return bool(CAS.search(text) or QUANTITY.search(text) or IDENTIFIER.search(text))
 
 
-def words(given: str) -> list[str]:
+@lru_cache(maxsize=8192)  # a page says the same few class names again and again
+def words(given: str) -> tuple[str, ...]:
     """Whole words of class names or an id, lower case, in order."""
-    return [word.lower() for word in _WORD.findall(given)]
+    return tuple(word.lower() for word in _WORD.findall(given))
 
 
-def is_furniture(given: list[str]) -> bool:
+@lru_cache(maxsize=8192)
+def is_furniture(given: tuple[str, ...]) -> bool:
     """Whether class words (of ``words``) name page furniture."""
     if any(name in FURNITURE for name in given):
         return True

@@ -13,10 +13,11 @@ from corpus.cleaning import vocabulary as words
 from corpus.cleaning.attributes import clean_attributes
 from corpus.cleaning.container import page_heading, title_of
 from corpus.cleaning.functional import clean_functions
+from corpus.cleaning.layout import normalise_grids
 from corpus.cleaning.markdown import Rendered, assemble, render
 from corpus.cleaning.measure import HEADINGS, Measures, size, visible_text
 from corpus.cleaning.page import CleanedPage, Features, Verdict, language_of
-from corpus.cleaning.parsing import LIMITS, MARK, Limits, Paths, drop, parse_html, strip_marks
+from corpus.cleaning.parsing import LIMITS, Limits, Numbers, drop, parse_html, strip_marks
 from corpus.cleaning.pruning import empty_elements
 from corpus.cleaning.structural import Structural, clean_structure
 from corpus.cleaning.tags import Element, all_text
@@ -27,6 +28,7 @@ _TOO_LITTLE = 0.25  # of the page's prose: try again gently
 _MIN_TEXT = 60  # characters (Han twice) below which there is no main content
 _KEPT_LOW, _KEPT_HIGH = 0.05, 0.95
 _MUCH = 2000
+_CAS_SIZE = len("50-00-0")
 _GENERATOR = "hchem clean"
 _MARKS = re.compile(r"(?<=\S)\s*(?:¶|🔗|#|\[edit\]|\[编辑\]|【编辑】)$", re.IGNORECASE)
 
@@ -40,21 +42,29 @@ def clean_html(
     trace: Trace | None = None,
 ) -> CleanedPage:
     """Clean a decoded page. Raises TerminalError for what cannot be parsed within the limits."""
-    root = parse_html(text, limits)
-    paths = Paths(root)
-    raw = _Raw(root, text)
+    root, numbers = parse_html(text, limits)
     if trace is not None:
+        numbers.mark()
         trace.stage("raw", root)
-    structural = clean_structure(root, template, title=raw.title, trace=trace)
+    moved = normalise_grids(root, numbers)
+    measures = Measures(root, None if moved else numbers)
+    raw = _Raw(root, text, numbers, measures)
+    structural = clean_structure(root, numbers, measures, template, title=raw.title, trace=trace)
     if (
         structural.prose_after < _TOO_LITTLE * structural.prose_before
         and raw.features["raw_text_chars"] > 400
     ):
-        second = parse_html(text, limits)
+        second, others = parse_html(text, limits)
+        if trace is not None:
+            others.mark()
         other = None if trace is None else Trace(dict(trace.stages))
-        gentle = clean_structure(second, template, title=raw.title, gentle=True, trace=other)
+        moved = normalise_grids(second, others)
+        second_measures = Measures(second, None if moved else others)
+        gentle = clean_structure(
+            second, others, second_measures, template, title=raw.title, gentle=True, trace=other
+        )
         if gentle.prose_after > structural.prose_after + 0.5 * structural.prose_before:
-            root, structural = second, gentle
+            root, numbers, structural = second, others, gentle
             if trace is not None and other is not None:
                 trace.removals = other.removals
             structural.removed["gentle_second_try"] += 1
@@ -70,29 +80,33 @@ def clean_html(
         structural.removed["empty"] += 1
     if trace is not None:
         trace.stage("attribute", root)
-    return _result(root, paths, raw, structural, functional, attributes)
+    return _result(root, numbers, raw, structural, functional, attributes, marked=trace is not None)
 
 
 def _result(
     root: Element,
-    paths: Paths,
+    numbers: Numbers,
     raw: _Raw,
     structural: Structural,
     functional: Counter[str],
     attributes: Counter[str],
+    *,
+    marked: bool,
 ) -> CleanedPage:
     body = root.find("body")
     main = body[0] if body is not None and len(body) else etree.Element("main")
-    rendered = assemble(render(main))
+    measures = Measures(main)
+    rendered = assemble(render(main, measures))
     for block, source in zip(rendered.blocks, rendered.sources, strict=True):
-        block["path"] = paths.of(source)
+        block["path"] = numbers.of(source)
     page = CleanedPage(kind="page", text=rendered.markdown, plain=rendered.plain, blocks=rendered.blocks)
-    shown = page_heading(main, Measures(main), raw.title)
+    shown = page_heading(main, measures, raw.title)
     page.title = raw.best_title(visible_text(shown) if shown is not None else structural.heading, rendered)
     page.language = language_of(rendered.plain or page.title, raw.language)
-    page.features = raw.with_kept(main, rendered)
-    lost_headings = raw.lost_table_headings(main)
-    strip_marks(root)
+    page.features = raw.with_kept(main, measures, rendered)
+    lost_headings = raw.lost_table_headings(main, numbers)
+    if marked:
+        strip_marks(root)
     page.html = _serialise(main, page.title, raw)
     page.removed = {
         name: dict(sorted(counts.items()))
@@ -155,9 +169,8 @@ def _serialise(main: Element, title: str, raw: _Raw) -> str:
 class _Raw:
     """What is remembered of the raw page: titles, declarations, counts, CAS numbers, table headings."""
 
-    def __init__(self, root: Element, source: str) -> None:
+    def __init__(self, root: Element, source: str, numbers: Numbers, measures: Measures) -> None:
         body = root.find("body")
-        measures = Measures(root)
         self.title = _squash(root.findtext(".//title") or "")
         self.cleaned = _meta(root, "generator") == _GENERATOR  # its title is the one we chose
         self.social_title = (
@@ -174,9 +187,9 @@ class _Raw:
             ),
             "",
         )
-        plain = visible_text(body) if body is not None else ""
+        plain = measures.visible(body) if body is not None else ""
         self.cas = _plain_cas(body, measures, plain)
-        self.headings = self._table_headings(body) if body is not None else {}
+        self.headings = self._table_headings(body, numbers) if body is not None else set()
         self.heading = ""
         if body is not None:
             found = page_heading(body, measures, self.title)
@@ -202,21 +215,20 @@ class _Raw:
         }
 
     @staticmethod
-    def _table_headings(body: Element) -> dict[str, tuple[str, int]]:
-        """Table number → (its mark, count of header cells with text)."""
-        found = {}
-        for table in body.iter("table"):
-            count = sum(1 for cell in table.iter("th") if size(all_text(cell)))
-            if count:
-                mark = str(table.get(MARK))
-                found[mark] = (mark, count)
-        return found
+    def _table_headings(body: Element, numbers: Numbers) -> set[int]:
+        """Numbers of the tables that have header cells with text."""
+        return {
+            numbers.number(table)
+            for table in body.iter("table")
+            if any(size(all_text(cell)) for cell in table.iter("th"))
+        }
 
-    def lost_table_headings(self, main: Element) -> bool:
+    def lost_table_headings(self, main: Element, numbers: Numbers) -> bool:
         """Whether a table that was kept has lost all its header cells."""
         for table in main.iter("table"):
-            _, before = self.headings.get(str(table.get(MARK)), ("", 0))
-            if before and not any(size(all_text(cell)) for cell in table.iter("th")):
+            if numbers.number(table) in self.headings and not any(
+                size(all_text(cell)) for cell in table.iter("th")
+            ):
                 return True
         return False
 
@@ -240,9 +252,8 @@ class _Raw:
             return named or title  # a title that the text never mentions is the site's name
         return title
 
-    def with_kept(self, main: Element, rendered: Rendered) -> Features:
+    def with_kept(self, main: Element, measures: Measures, rendered: Rendered) -> Features:
         """Features of the raw page and of what was kept."""
-        measures = Measures(main)
         kinds = Counter(block["kind"] for block in rendered.blocks)
         return Features(
             **self.features,
@@ -265,8 +276,8 @@ def _plain_cas(body: Element | None, measures: Measures, plain: str) -> set[str]
     linked = Counter(
         number
         for link in body.iter("a")
-        if measures.text(link)
-        for number in words.CAS.findall(visible_text(link))
+        if measures.text(link) >= _CAS_SIZE
+        for number in words.CAS.findall(measures.visible(link))
     )
     total = Counter(words.CAS.findall(plain))
     return {number for number, count in total.items() if count > linked[number]}
