@@ -21,7 +21,15 @@ from corpus.cleaning.tags import Element, name_set
 KEPT_ATTRIBUTES = name_set(
     "href src alt title lang colspan rowspan scope datetime start value type reversed class"
 )
-_LIST_ATTRIBUTES = {"start": "ol", "reversed": "ol", "type": "ol", "value": "li"}
+_PLACES = {
+    "start": {"ol"},
+    "reversed": {"ol"},
+    "type": {"ol"},
+    "value": {"li"},
+    "colspan": {"td", "th"},
+    "rowspan": {"td", "th"},
+    "scope": {"td", "th"},
+}
 MEANINGFUL_CLASS = re.compile(
     r"^(?:infobox|chembox|drugbox|wikitable|infobox-\w+|language-[\w+#-]{1,30}|lang-[\w-]{1,20}|ghs-?\d{0,2}"
     r"|ghs[-_]?(?:pictogram|hazard|label)s?|h-statement|p-statement|pictograms?|signal-?word|math|tex|texhtml)$",
@@ -58,7 +66,7 @@ def _clean_one(element: Element, name: str, kept_classes: Collection[str], remov
     key = name.lower()
     if key == "class":
         _clean_class(element, kept_classes, removed)
-    elif key not in KEPT_ATTRIBUTES or _LIST_ATTRIBUTES.get(key, element.tag) != element.tag:
+    elif key not in KEPT_ATTRIBUTES or element.tag not in _PLACES.get(key, {element.tag}):
         remove_attribute(element, name)
         removed["id" if key == "id" else "style" if key == "style" else "attribute"] += 1
 

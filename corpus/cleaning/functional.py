@@ -29,6 +29,17 @@ _GROUPS = {
     "media": ("audio", "video", "canvas", "svg", "map", "area", "source", "track"),
     "head_link": ("base",),
 }
+_PARENTS = {
+    "caption": {"table"},
+    "thead": {"table"},
+    "tbody": {"table"},
+    "tfoot": {"table"},
+    "tr": {"table", "thead", "tbody", "tfoot"},
+    "td": {"tr"},
+    "th": {"tr"},
+    "colgroup": {"table"},
+    "col": {"colgroup", "table"},
+}
 _UNWRAPPED = ("form", "fieldset", "label", "marquee", "blink")
 _URL_ATTRIBUTES = ("href", "src", "action", "formaction", "background", "poster", "data", "srcset", "cite")
 _BAD_SCHEME = re.compile(r"^[\s\x00-\x20]*(?:javascript|vbscript|data|livescript|mocha)\s*:", re.IGNORECASE)
@@ -61,9 +72,22 @@ def clean_functions(root: Element) -> Counter[str]:
     if wrapped:
         removed["form"] += wrapped
         etree.strip_tags(root, *_UNWRAPPED)
+    _settle_orphans(root)
     for element in root.iter("*"):
         _clean_attributes(element, removed)
     return removed
+
+
+def _settle_orphans(root: Element) -> None:
+    """Parts of tables and definition lists that have lost their whole become plain blocks.
+
+    A parser would read them differently the next time: cleaning must find its own
+    output unchanged.
+    """
+    for element in root.iter(*_PARENTS):
+        parent = element.getparent()
+        if parent is not None and parent.tag not in _PARENTS[str(element.tag)]:
+            element.tag = "div"
 
 
 def _clean_attributes(element: Element, removed: Counter[str]) -> None:

@@ -19,6 +19,8 @@ _ROLE_TAGS = {
     "rowheader": "th",
 }
 _SPACED = re.compile(r"(?:margin|padding)-left\s*:\s*(?!0|-)", re.IGNORECASE)
+_SYMBOL = re.compile(r"^[A-Z][a-z]?$")
+_CHARGE = re.compile(r"^\d*[+\-−–]$")
 _LONG_CELL = 600
 _LABEL = 80
 _ROW_MAKERS = name_set("div li p section")
@@ -124,6 +126,9 @@ def normalise_grids(body: Element, numbers: Numbers) -> bool:
             for row in pairs:
                 if len(pairs) >= 3 or _named_pair(row):
                     _to_definition(row)
+    for element in numbers.named:
+        if element.tag in {"div", "p"} and _is_caption(element):
+            element.tag = "figcaption"
     moved = _unstack_scripts(body)
     for element in body.iter("span"):
         style = element.get("style")
@@ -139,6 +144,11 @@ def normalise_grids(body: Element, numbers: Numbers) -> bool:
 def _unstack_scripts(body: Element) -> bool:
     """``PO<span><sup>3−</sup><br><sub>4</sub></span>`` as PO₄³⁻: the break only stacks the two."""
     moved = False
+    for element in list(body.iter("span")):
+        if _is_stack(element):
+            element[0].tag, element[1].tag = "sup", "sub"
+            element.insert(0, element[1])
+            moved = True
     for element in list(body.iter("br")):
         parent = element.getparent()
         if parent is None or parent.tag != "span" or not 2 <= len(parent) <= 3 or all_text(parent).isspace():
@@ -153,6 +163,22 @@ def _unstack_scripts(body: Element) -> bool:
         if lower is not None and upper is not None:
             parent.insert(0, lower)
     return moved
+
+
+def _is_stack(element: Element) -> bool:
+    """A charge over a number behind a symbol, marked by style alone: ``NH<span><span>+</span><span>4</span></span>``."""
+    if (
+        len(element) != 2
+        or element.text
+        or any(len(child) or child.tail or child.tag != "span" for child in element)
+    ):
+        return False
+    upper, lower = element[0].text or "", element[1].text or ""
+    if not (_CHARGE.match(upper) and lower.isascii() and lower.isdigit()):
+        return False
+    previous, parent = element.getprevious(), element.getparent()
+    before = (previous.tail if previous is not None else parent.text if parent is not None else "") or ""
+    return before[-1:].isalpha() or before.endswith((")", "]"))
 
 
 def _space_before(element: Element) -> None:
@@ -204,9 +230,16 @@ def _to_definition(row: Element) -> None:
     row.tag = "dl"
 
 
+def _is_caption(element: Element) -> bool:
+    """What a picture shows, said by class alone: written as what it is, so that it is known later."""
+    if not any(name in words.CAPTIONS for name in words.words(element.get("class", ""))):
+        return False
+    return next(element.iter("img", "table", *HEADINGS), None) is None
+
+
 def _separate(one: Element, other: Element) -> bool:
     if one.tag == "a" and other.tag == "a":
-        return True
+        return not (_SYMBOL.match(all_text(one)) and _SYMBOL.match(all_text(other)))  # H₃PO₄, each linked
     if one.tag not in {"span", "label"} or other.tag not in {"span", "label"}:
         return False
     return bool(one.get("class") and other.get("class") and one.get("class") != other.get("class"))

@@ -120,8 +120,14 @@ def _cell_text(
     text = pieces[0].plain.replace("\n", " ")
     for before, piece in pairwise(pieces):
         listed = piece.kind in {"item", "row", "definition"} and before.kind == piece.kind
-        text += ("; " if listed else " ") + piece.plain.replace("\n", " ").replace("\t", ": ")
+        text += ("; " if listed else " ") + _cells_on_a_line(piece.plain.replace("\n", " "))
     return collapse(text)
+
+
+def _cells_on_a_line(row: str) -> str:
+    """A row inside a cell: its label, then its values."""
+    label, tab, values = row.partition("\t")
+    return label + (": " if tab else "") + values.replace("\t", ", ")
 
 
 def _lone_alt(cell: Element) -> str:

@@ -8,6 +8,7 @@ the text before a second parse. BeautifulSoup parses where lxml yields nothing.
 from __future__ import annotations
 
 import contextlib
+import html
 import re
 from dataclasses import dataclass
 
@@ -17,15 +18,12 @@ from corpus.cleaning.tags import Element, name_set
 from corpus.errors import TerminalError
 
 _DECLARATION = re.compile(r"^\s*<\?xml[^>]{0,200}\?>", re.IGNORECASE)
-# characters that XML cannot hold, and references to NUL and VT; not the head of a longer number (``&#0065;``)
-_CONTROLS = re.compile(
-    r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]"
-    r"|&#(?:0+(?![0-9])|[xX](?:0+|0*[bB])(?![0-9a-fA-F]));?"
-)
+# what XML cannot hold: C0 controls, surrogates, non-characters
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
-_REFERENCE = re.compile(r"&#[0xX]")
+_REFERENCE = re.compile(r"&#(?:([0-9]{1,8})(?![0-9])|[xX]([0-9a-fA-F]{1,8})(?![0-9a-fA-F]));?")
 _LONG_VALUE = 20_000
-_LONG_ATTRIBUTE = re.compile(r"""(=\s*)("[^"<>]{20000,}"|'[^'<>]{20000,}')""")
+_LONG_TAG = re.compile(rf"<[a-zA-Z][^<>]{{{_LONG_VALUE},}}>")
+_LONG_ATTRIBUTE = re.compile(rf"""(=\s*)("[^"]{{{_LONG_VALUE},}}"|'[^']{{{_LONG_VALUE},}}')""")
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9:-]*)((?:[^<>\"']|\"[^\"]*\"|'[^']*')*)>")
 _VOID = name_set("area base br col embed hr img input link meta param source track wbr")
 _DEPTH_OF_PARSER = 2000
@@ -53,6 +51,27 @@ def check_size(data: bytes, limits: Limits = LIMITS) -> None:
         raise TerminalError(f"{len(data)} bytes, limit {limits.max_bytes}", reason="too_large")
 
 
+def without_controls(text: str) -> str:
+    """Take out the characters that a tree cannot hold, and the numeric references to them.
+
+    References to 128-159 are read as windows-1252 (HTML standard, "numeric character
+    reference end state"); all others stay as they are.
+    """
+    text = _CONTROL.sub("", text)
+    return _REFERENCE.sub(_reference, text) if "&#" in text else text
+
+
+def _reference(match: re.Match[str]) -> str:
+    decimal, hexadecimal = match.groups()
+    value = int(decimal) if decimal else int(hexadecimal, 16)
+    if 0x80 <= value <= 0x9F:
+        return html.unescape(match[0])
+    odd = value < 0x20 and value not in {0x9, 0xA, 0xD}
+    return (
+        "" if odd or 0xD800 <= value <= 0xDFFF or value & 0xFFFE == 0xFFFE or value > 0x10FFFF else match[0]
+    )
+
+
 def parse_html(text: str, limits: Limits = LIMITS) -> tuple[Element, Numbers]:
     """Parse declaration-free text into an ``html`` element with a ``body``, and number its elements.
 
@@ -61,12 +80,11 @@ def parse_html(text: str, limits: Limits = LIMITS) -> tuple[Element, Numbers]:
     """
     if declaration := _DECLARATION.match(text):
         text = text[declaration.end() :]
-    if _CONTROL.search(text) or _REFERENCE.search(text):
-        text = _CONTROLS.sub("", text)
+    text = without_controls(text)
     if not text or text.isspace():
         raise TerminalError("nothing but blanks", reason="empty")
     if max(map(len, text.split("<"))) > _LONG_VALUE:
-        text = _LONG_ATTRIBUTE.sub(r'\1""', text)
+        text = _LONG_TAG.sub(lambda tag: _LONG_ATTRIBUTE.sub(r'\1""', tag[0]), text)
     root = _parse(text)
     numbers = Numbers(root, limits)
     parsed = root
@@ -110,10 +128,10 @@ def _parse(text: str) -> Element:
     except (etree.LxmlError, ValueError) as error:
         raise TerminalError(f"not parseable as HTML: {error}", reason="unparseable") from error
     if root is None or root.tag != "html":
-        html = etree.Element("html")
+        outer = etree.Element("html")
         if root is not None:
-            html.append(root)
-        return html
+            outer.append(root)
+        return outer
     return root
 
 

@@ -112,8 +112,9 @@ def _clean_decoded(
 
 def kind_of(data: bytes, *, url: str = "", content_type: str = "") -> str:
     """``pdf``, ``xml``, ``text`` or ``page``. Raises TerminalError for other binary content."""
-    if _PDF in data[:1024]:
-        return "pdf"
+    head_bytes = data[:1024]
+    if _PDF in head_bytes and b"<" not in head_bytes[: head_bytes.index(_PDF)]:
+        return "pdf"  # not a page that only speaks of PDF files
     if data.startswith(_BINARY):
         raise TerminalError("binary content that is no PDF", reason="unsupported_type")
     mime = content_type.split(";", maxsplit=1)[0].strip().lower()

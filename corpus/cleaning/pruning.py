@@ -24,6 +24,7 @@ _EDIT_LINK = re.compile(
     r"^[\s\[\]【】|·]*(?:edit(?: source)?|编辑(?:本段)?|編輯|播报|收藏|讨论|¶|#|§|🔗|permalink|link)[\s\[\]【】|·]*$",
     re.IGNORECASE,
 )
+_ARTICLE = 400  # prose from which a place with several headings is an article
 _NUMBER_MARK = re.compile(r"^\s*\d{1,3}\s*$")
 _LINK_LISTS = name_set("ul ol dl div section p table td center nav span details h2 h3 h4 h5 h6")
 _LIST_TAGS = name_set("ul ol dl table p")
@@ -100,9 +101,11 @@ class _Pruner:
                 continue
             section = _section(heading)
             notes = bool(words.NOTES_HEADING.match(text))
+            leads = bool(words.LEADS_HEADING.match(text))
             appeal = bool(words.APPEAL_HEADING.match(text))
             if any(
-                not self._sheds(part, notes) and not (appeal and self._is_appeal(part)) for part in section
+                not self._sheds(part, notes, leads) and not (appeal and self._is_appeal(part))
+                for part in section
             ):
                 continue
             for part in (*section, heading):
@@ -119,7 +122,7 @@ class _Pruner:
                     continue
                 yield element
 
-    def _sheds(self, part: Element, notes: bool) -> bool:
+    def _sheds(self, part: Element, notes: bool, leads: bool) -> bool:
         """Whether a part of a furniture section may go: links, or references, no facts in plain text."""
         measures = self.measures
         text = measures.text(part)
@@ -130,6 +133,8 @@ class _Pruner:
         items = sum(1 for _ in part.iter("li"))
         if notes and items and measures.links(part) >= 0.5 * items:
             return True
+        if leads and 0 < items <= measures.links(part):
+            return not words.has_facts(measures.visible(part))
         return items > 0 and measures.links(part) >= items and measures.density(part) >= 0.3
 
     def _is_appeal(self, part: Element) -> bool:
@@ -141,6 +146,8 @@ class _Pruner:
             if id(element) in self._gone or not 0 < self.measures.text(element) <= 2 * words.SHORT_TEXT:
                 continue
             if element.tag == "td" and self._tables.holds(element):
+                if self._is_closing_link(element):
+                    self._remove_row(element)
                 continue
             if element.tag not in BLOCKS and not _alone(element):
                 continue
@@ -151,6 +158,25 @@ class _Pruner:
                 self._remove(element, "furniture_text")
             elif self.measures.density(element) >= 0.4:
                 self._remove(element, "link_line")
+
+    def _is_closing_link(self, cell: Element) -> bool:
+        """The last row of a table, one cell wide, that is a link and nothing else: "Infobox references"."""
+        row = cell.getparent()
+        if (
+            row is None
+            or len(row) != 1
+            or self.measures.density(cell) < 0.9
+            or cell.find(".//img") is not None
+        ):
+            return False
+        if self.measures.text(cell) > 30 or (cell.get("colspan") or "1") == "1":
+            return False
+        return not any(self.measures.text(after) for after in row.itersiblings("tr"))
+
+    def _remove_row(self, cell: Element) -> None:
+        row = cell.getparent()
+        if row is not None:
+            self._remove(row, "link_line")
 
     def link_lists(self) -> None:
         """Blocks that are nearly all links, outside the flow of prose."""
@@ -172,7 +198,7 @@ class _Pruner:
         density, links = measures.density(element), measures.links(element)
         if links < 2 or density < 0.7 or measures.prose(element) >= 60:
             return False
-        if element.tag in HEADINGS:
+        if element.tag in HEADINGS or _is_caption(element):
             return False
         if element.tag in {"td", "table"} and self._keeps_table(element):
             return False
@@ -180,7 +206,9 @@ class _Pruner:
             return False
         if links < 3 and density < 0.9:
             return False
-        if element.tag in _LIST_TAGS and self._in_prose(element):
+        if (element.tag in _LIST_TAGS or _wraps_list(element)) and self._in_prose(element):
+            return False
+        if self._is_section_list(element):
             return False
         if any(
             ancestor.tag in {"p", "td", "dd", "li"} and self._runs_on(ancestor)
@@ -200,6 +228,27 @@ class _Pruner:
         if element.tag == "td":
             return self._tables.holds(element)
         return self.measures.prose(element) >= 40
+
+    def _is_section_list(self, element: Element) -> bool:
+        """A list under its own heading, one of several of its level in an article: a section, not furniture."""
+        whole = element
+        outer = element.getparent()
+        while outer is not None and outer is not self.main and self._same_text(outer, whole):
+            whole, outer = outer, outer.getparent()
+        heading, parent = _heading_before(whole), whole.getparent()
+        if heading is None or parent is None or self.measures.prose(parent) < _ARTICLE:
+            return False
+        level = _level(heading)
+        alike = sum(
+            1
+            for child in parent
+            if (child.tag in HEADINGS or _is_heading_wrapper(child)) and _level(child) == level
+        )
+        text = self.measures.visible(heading)
+        return alike >= 3 and not words.FURNITURE_HEADING.match(text) and not words.APPEAL_HEADING.match(text)
+
+    def _same_text(self, outer: Element, inner: Element) -> bool:
+        return self.measures.knows(outer) and self.measures.text(outer) == self.measures.text(inner)
 
     def _in_prose(self, element: Element) -> bool:
         """Whether a list stands beside paragraphs, as a list of an article does."""
@@ -243,6 +292,20 @@ def empty_elements(main: Element) -> Iterator[Element]:
             and element.getparent() is not None
         ):
             yield element
+
+
+def _wraps_list(element: Element) -> bool:
+    """A list in columns: a ``div`` around one list and nothing else."""
+    return element.tag == "div" and len(element) == 1 and element[0].tag in {"ul", "ol", "dl"}
+
+
+def _is_caption(element: Element) -> bool:
+    """Whether an element says what a picture shows: content, however many links it has."""
+    return (
+        element.tag == "figcaption"
+        or next(element.iterancestors("figcaption"), None) is not None
+        or next(element.iter("figcaption"), None) is not None
+    )
 
 
 def _near(element: Element, direction: int, reach: int = 4) -> Iterable[Element]:

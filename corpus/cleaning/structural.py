@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from corpus.cleaning import vocabulary as words
 from corpus.cleaning.container import choose_container, page_heading, place_container
+from corpus.cleaning.layout import TableKinds
 from corpus.cleaning.measure import HEADINGS, Measures, visible_text
 from corpus.cleaning.parsing import Numbers, drop
 from corpus.cleaning.pruning import prune
@@ -35,6 +36,7 @@ _WORDED_TAGS = name_set(
 _SECTIONING = name_set("article main")
 _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _CARD_TAGS = name_set("div li article section a")
+_FOOTNOTES = 8
 _LARGE_SHARE = 0.35
 _SUBSTANTIAL = 200
 _ROUNDS = 6
@@ -127,6 +129,7 @@ class _Cleaner:
         self.body = body
         self.numbers = numbers
         self.trace = trace
+        self.tables = TableKinds()
         self.measures = measures
         self.removed = removed
 
@@ -198,7 +201,9 @@ class _Cleaner:
         for element in self.numbers.named:
             if element.tag not in _WORDED_TAGS:
                 continue
-            names = words.words(f"{element.get('class', '')} {element.get('id', '')}")
+            # a heading is judged by what it says: ``<h2 id="See_also">`` goes with the list under it
+            own_id = "" if element.tag in HEADINGS else element.get("id", "")
+            names = words.words(f"{element.get('class', '')} {own_id}")
             if not words.is_furniture(names) or not _attached(element, self.body):
                 continue
             if self._excused(element, names) or self._protected(element) or self._is_heading_text(element):
@@ -216,11 +221,19 @@ class _Cleaner:
         if any(name in words.INFOBOX for name in names):
             return True
         density = self.measures.density(element)
+        if density < 0.5 and self._in_cell(element):
+            return True  # a folding frame round a label and its value leads nowhere
+        if _notes_of_table(element):
+            return True
         if element.tag in {"table", "td"} and density < 0.5 and self.measures.text(element) > 60:
             return True
         # "article-content has-sidebar": a place of content that only mentions furniture
         contentful = sum(name in words.CONTENT for name in names)
         return contentful > 0 and density < 0.3 and self.measures.prose(element) > _SUBSTANTIAL
+
+    def _in_cell(self, element: Element) -> bool:
+        cell = next(element.iterancestors("td", "th", "dd"), None)
+        return cell is not None and (cell.tag == "dd" or self.tables.holds(cell))
 
     def template(self, template: Template) -> None:
         """Blocks that repeat verbatim on most pages of the cluster."""
@@ -257,8 +270,25 @@ class _Cleaner:
             and (node.find(".//a") is not None or any(a.tag == "a" for a in node.iterancestors()))
             for node in element.iter(*HEADINGS)
         )
-        pictured = element.find(".//img") is not None and self.measures.link(element) > 0
-        return heading_link or pictured
+        return heading_link or (self._leads_on(element) and element.find(".//img") is not None)
+
+    def _leads_on(self, element: Element) -> bool:
+        """Whether the text begins with its link, as a teaser's does; a caption links words within a sentence."""
+        if next(element.iter("figcaption"), None) is not None:
+            return False
+        for link in element.iter("a"):
+            shown = self.measures.visible(link)
+            if shown:
+                return self.measures.visible(element).startswith(shown)
+        return False
+
+
+def _notes_of_table(element: Element) -> bool:
+    """A short list of notes right under a table, with facts in plain text: the table's footnotes."""
+    previous = element.getprevious()
+    if previous is None or previous.tag != "table" or sum(1 for _ in element.iter("li")) > _FOOTNOTES:
+        return False
+    return words.has_facts(visible_text(element))
 
 
 def _is_hidden(element: Element) -> bool:

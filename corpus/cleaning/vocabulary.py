@@ -73,6 +73,8 @@ COLLAPSED = name_set(
     toggle details fold slide section content body more
     """
 )
+#: Places where a text says what a picture shows.
+CAPTIONS = name_set("caption captions thumbcaption figcaption gallerytext gallerycaption")
 INFOBOX = name_set(
     """
     infobox chembox drugbox taxobox databox factbox basicinfo propertytable properties property specs spec
@@ -98,7 +100,9 @@ FURNITURE_TEXT = re.compile(
     | 分享(?:到|至|本文|给)?.{0,40} | (?:上|下)一(?:篇|页|条|章)\s*[:：]?.{0,100} | (?:返回|回到)(?:顶部|首页|列表|上页|目录).{0,10}
     | (?:当前|您的?|你的?)(?:所在)?位置(?:是)?\s*[:：]?.{0,120} | (?:您|你)(?:现在)?(?:所在的?|的当前)位置.{0,120}
     | (?:责任)?编辑\s*[:：].{0,24} | \(?（?责任?编辑\s*[:：]?.{0,20}[)）]? | 扫一扫.{0,40} | (?:长按|扫描).{0,10}二维码.{0,30}
-    | (?:打印|关闭)(?:本页|窗口|此页)?(?:\s*[|｜]?\s*(?:打印|关闭)(?:本页|窗口)?)* | 【?(?:字号|字体)\s*[:：]?.{0,20}
+    | (?:(?:更新|发布|發布|发表)(?:时间|時間|日期)\s*[:：]?\s*[\d\-/.年月日:\s]{6,24})?\s*(?:浏览|瀏覽|阅读|閱讀|点击|點擊|访问|查看|下载|下載)(?:次数|次數|量|数|數|率)?\s*[:：]\s*\d[\d,.万萬]*\s*(?:次|人)?(?:\s*(?:打印|关闭|收藏|分享|列印)(?:本页|本頁|窗口|此页)?)*
+    | (?:打印|关闭|列印|關閉)(?:本页|本頁|窗口|視窗|此页)?(?:\s*[|｜]?\s*(?:打印|关闭|列印|關閉)(?:本页|本頁|窗口|視窗)?)*
+    | 下[载載].{0,24}(?:积分|積分|金币|金幣).{0,24} | (?:看[过過]|[浏瀏][览覽][过過]|[购購][买買][过過])(?:本|[该該]|此|[这這]).{0,10}(?:人|用[户戶]|[读讀]者|[访訪]客)[还還]?(?:看|[浏瀏][览覽]|[购購][买買]).{0,120} | 【?(?:字号|字体)\s*[:：]?.{0,20}
     | (?:加入|设为)?(?:收藏|首页)(?:本[站页])? | (?:登录|注册)(?:\s*[|/｜]\s*(?:登录|注册))? | 友情链接.{0,100} | 主办(?:单位)?[:：].{0,100}
     | (?:点击|查看|展开|阅读)(?:更多|全文|加载更多).{0,10} | (?:我要|发表|查看|全部|网友)评论.{0,20} | 广告
     | (?:本网站?|网站)(?:标识码|地图).{0,60} | 技术支持\s*[:：].{0,60}
@@ -136,6 +140,11 @@ LINK_LEAD = re.compile(
 )
 NOTES_HEADING = re.compile(
     r"^[\s\W\d.]*(?:references?|(?:foot)?notes(?:\s+and\s+references)?|citations|参考(?:资料|文献|来源)|參考(?:資料|文獻)|注释|註釋|脚注)[\s\W]*$",
+    re.IGNORECASE,
+)
+#: Sections whose items lead away, each with a word about where to.
+LEADS_HEADING = re.compile(
+    r"^[\s\W\d.]*(?:external\s+links?|(?:see|read)\s+also|further\s+reading|外部(?:链接|連結|连结)|参见|參見|参看|延伸阅读|延伸閱讀)[\s\W]*$",
     re.IGNORECASE,
 )
 SCRIPT_NOTICE = re.compile(

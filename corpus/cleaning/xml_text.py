@@ -15,7 +15,7 @@ from corpus.cleaning.attributes import clean_attributes
 from corpus.cleaning.markdown import assemble, render
 from corpus.cleaning.measure import HEADINGS, size
 from corpus.cleaning.page import CleanedPage, Features, language_of
-from corpus.cleaning.parsing import LIMITS, MARK, Limits, strip_marks
+from corpus.cleaning.parsing import LIMITS, MARK, Limits, strip_marks, without_controls
 from corpus.cleaning.tags import Element, all_text, name_set
 from corpus.errors import TerminalError
 
@@ -42,7 +42,6 @@ _HEADING_NAMES = name_set("head title article-title hd hd1 hd2 hd3 subject headi
 _DROPPED = name_set("ref-list back xref-list license permissions journal-meta graphic img prtpage styles")
 _XML_START = re.compile(r"^\s*(?:<\?xml[^>]*\?>\s*)?(?:<!--.*?-->\s*|<\?[^>]*\?>\s*)*", re.DOTALL)
 _DOCTYPE = re.compile(r"<!DOCTYPE[^>\[]*(?:\[.*?\]\s*)?>", re.DOTALL | re.IGNORECASE)
-_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 
 
 def is_xml(text: str) -> bool:
@@ -104,7 +103,7 @@ def _parse(text: str) -> Element:
         resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=True, remove_comments=True,
         remove_pis=True,
     )  # fmt: skip
-    body = _DOCTYPE.sub("", _CONTROLS.sub("", text), count=1)
+    body = _DOCTYPE.sub("", without_controls(text), count=1)
     body = re.sub(r"^\s*<\?xml[^>]*\?>", "", body)
     try:
         root = etree.fromstring(body.encode("utf-8", "replace"), parser=parser)
@@ -127,7 +126,7 @@ def _paths(root: Element) -> dict[str, str]:
             trail.pop()
             counters.pop()
             continue
-        tag = etree.QName(element).localname
+        tag = _local_name(element)
         counters[-1][tag] = counters[-1].get(tag, 0) + 1
         trail.append(f"/{tag}[{counters[-1][tag]}]")
         counters.append({})
@@ -151,7 +150,7 @@ def _as_html(root: Element) -> Element:
     for event, element in walker:
         if not isinstance(element.tag, str):
             continue
-        name = etree.QName(element).localname.lower()
+        name = _local_name(element).lower()
         if event == "start":
             if name in _DROPPED:
                 walker.skip_subtree()
@@ -171,6 +170,11 @@ def _as_html(root: Element) -> Element:
         elif element.tail and element.tail.strip():
             _append(targets[-1], element.tail)
     return main
+
+
+def _local_name(element: Element) -> str:
+    """Tag without namespace; also of what a recovering parser lets pass, such as ``:`` or ``o:p``."""
+    return str(element.tag).rpartition("}")[2].rpartition(":")[2] or "_"
 
 
 def _append(target: Element, text: str) -> None:
