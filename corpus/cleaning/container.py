@@ -23,6 +23,7 @@ _LEAVES = name_set("p ul ol dl pre blockquote figure a span font b strong i em a
 _STRONG_PROPS = ("articlebody", "maincontentofpage")
 _TITLE_CUT = re.compile(r"\s*(?:[|｜_–—»·]|\s-\s|::|--)\s*")
 _THIN = 0.12
+_LEAD_TEXT = 80
 
 
 def choose_container(body: Element, measures: Measures) -> Element:
@@ -101,6 +102,8 @@ def _narrower(current: Element, measures: Measures) -> Element | None:
         return None
     if not any(node.tag in BLOCKS for node in best):
         return None  # a paragraph, whatever its tag
+    if any(_is_lead(child, measures) for child in best.itersiblings(preceding=True) if measures.knows(child)):
+        return None
     rich = [child for child in children if child is not best and not _poor(child, measures)]
     if not rich:
         return best
@@ -112,6 +115,18 @@ def _narrower(current: Element, measures: Measures) -> Element | None:
     if prose >= 0.85 * whole and all(measures.prose(child) <= _THIN * whole for child in rich):
         return None if any(_has_inner_heading(child) for child in rich) else best
     return None
+
+
+def _is_lead(element: Element, measures: Measures) -> bool:
+    """A lead before the body: a paragraph of text, or a block that is named so."""
+    text = measures.text(element)
+    if text < _LEAD_TEXT or measures.density(element) > 0.3:
+        return False
+    if element.tag == "p":
+        return True
+    return text <= 10 * _LEAD_TEXT and any(
+        name in words.LEAD for name in words.words(element.get("class", ""))
+    )
 
 
 def _holds_table(element: Element) -> bool:

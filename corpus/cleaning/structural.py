@@ -39,6 +39,7 @@ _CARD_TAGS = name_set("div li article section a")
 _FOOTNOTES = 8
 _LARGE_SHARE = 0.35
 _SUBSTANTIAL = 200
+_LONG_PROSE = 900  # no block of so much text goes on the evidence of a class word
 _ROUNDS = 6
 
 
@@ -203,10 +204,15 @@ class _Cleaner:
                 continue
             # a heading is judged by what it says: ``<h2 id="See_also">`` goes with the list under it
             own_id = "" if element.tag in HEADINGS else element.get("id", "")
-            names = words.words(f"{element.get('class', '')} {own_id}")
+            classes = words.evidence(element.get("class", ""))
+            names = words.words(f"{classes} {own_id}")
             if not words.is_furniture(names) or not _attached(element, self.body):
                 continue
-            if self._excused(element, names) or self._protected(element) or self._is_heading_text(element):
+            if (
+                self._excused(element, names, f"{classes} {own_id}")
+                or self._protected(element)
+                or self._is_heading_text(element)
+            ):
                 continue
             self.remove(element, f"words:{next((n for n in names if n in words.FURNITURE), 'pair')}")
 
@@ -217,7 +223,7 @@ class _Cleaner:
             return False
         return 2 * self.measures.text(element) > self.measures.text(parent)
 
-    def _excused(self, element: Element, names: tuple[str, ...]) -> bool:
+    def _excused(self, element: Element, names: tuple[str, ...], classes: str) -> bool:
         if any(name in words.INFOBOX for name in names):
             return True
         density = self.measures.density(element)
@@ -227,9 +233,11 @@ class _Cleaner:
             return True
         if element.tag in {"table", "td"} and density < 0.5 and self.measures.text(element) > 60:
             return True
-        # "article-content has-sidebar": a place of content that only mentions furniture
-        contentful = sum(name in words.CONTENT for name in names)
-        return contentful > 0 and density < 0.3 and self.measures.prose(element) > _SUBSTANTIAL
+        if any(name in words.TALKATIVE for name in names) or density >= 0.3:
+            return False
+        prose = self.measures.prose(element)
+        # "article-content": a place of content that only mentions furniture
+        return prose > _LONG_PROSE or (prose > _SUBSTANTIAL and words.says_content(classes))
 
     def _in_cell(self, element: Element) -> bool:
         cell = next(element.iterancestors("td", "th", "dd"), None)

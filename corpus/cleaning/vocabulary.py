@@ -26,7 +26,7 @@ FURNITURE = name_set(
     relatedposts recommend recommended recommendation recommendations recommends tuijian xiangguan comment
     comments commentlist disqus pinglun respond replybox subscribe subscription newsletter signup signin login
     logon register popup popups modal lightbox overlay toolbar toolbox pagination pager paginator paging pagenav
-    fenye tagcloud taglist widget widgets skip skiplink skiplinks skipnav toc tocbox editsection noprint
+    fenye tagcloud taglist skip skiplink skiplinks skipnav toc tocbox editsection noprint
     printfooter catlinks jump interwiki langlist languages references reflist citations hatnote ambox mbox
     dablink sistersitebox sistersites authority portalbox printonly screenreader clickstream trending popular
     mostread hotnews hotlist rank ranking paihang guanggao daohang fenxiang dibu banquan youlian friendlink
@@ -43,6 +43,7 @@ PAIRS = name_set(
     sr-only visually-hidden screen-reader related-posts related-links related-articles see-also read-more
     read-next more-news hot-news latest-news entry-meta post-meta article-meta entry-tags post-tags article-tags
     article-tools page-tools post-nav prev-next back-top back-to top-link author-box author-bio about-author
+    widget-area widget-title footer-widgets sidebar-widget most-read hot-list author-info trust-badge marketplace-box
     user-bar friend-link friend-links share-bar share-box search-form search-box search-bar mw-indicators
     mw-jump mw-navigation site-sub content-sub language-list lang-list lang-switch language-switcher
     table-contents vector-toc page-tabs vector-column last-modified edit-section external-links print-footer
@@ -120,7 +121,7 @@ FURNITURE_HEADING = re.compile(
     | (?:cited\s+)?sources | comments? | \d+\s+comments? | leave\s+a\s+(?:reply|comment) | share(?:\s+this)? | tags | categories
     | navigation(?:\s+menu)? | contents | table\s+of\s+contents | in\s+other\s+(?:languages|projects) | quick\s+links
     | newsletter | subscribe.{0,40} | advertisement
-    | 相关(?:推荐|阅读|文章|新闻|链接|词条|资讯|内容|产品|搜索|专题|信息|附件)? | (?:热门|热点|最新|精彩|为您|猜你|延伸|更多|编辑)(?:推荐|阅读|文章|新闻|资讯|喜欢|内容)
+    | 相关(?:推荐|阅读|文章|新闻|链接|词条|资讯|内容|产品|搜索|专题|信息|附件)? | (?:热门|热点|最新|精彩|为您|为你|猜你|延伸|更多|编辑|小编)(?:推荐|阅读|文章|新闻|资讯|喜欢|内容)
     | 猜你喜欢 | 友情链接 | 外部(?:链接|连结|連結) | 参考(?:资料|文献|来源) | 參考(?:資料|文獻|來源) | 注释|註釋|脚注|参见|參見|参看|延伸阅读|延伸閱讀
     | (?:网友|最新|全部|热门)?评论(?:\s*[（(]?\d*[)）]?)? | 词条标签 | 目录|目錄 | 导航(?:菜单)? | 排行榜? | (?:点击|阅读)排行 | 分享(?:到)?
     )[\s\W]*$""",
@@ -171,6 +172,38 @@ def has_facts(text: str) -> bool:
     if not _DIGIT.search(text):
         return "InChI=" in text
     return bool(CAS.search(text) or QUANTITY.search(text) or IDENTIFIER.search(text))
+
+
+#: Furniture however long its text: what readers say, sources, law and consent.
+TALKATIVE = name_set(
+    """
+    comment comments commentlist disqus pinglun respond replybox references reflist citations cookie cookies
+    consent gdpr ccpa onetrust optanon legal copyright copyrights banquan popup popups modal lightbox overlay
+    footer footers toc interwiki langlist languages catlinks printfooter
+    """
+)
+#: Class or id words of a lead: the first sentences, set apart from the body.
+LEAD = name_set(
+    "lead lede intro introduction standfirst vorspann chapo summary abstract daoyu zhaiyao teaserlead dek"
+)
+_STATES = ("has-", "with-", "no-", "is-", "without-", "hide-", "show-", "js-")
+
+
+def evidence(classes: str) -> str:
+    """Class names without what says no more than a state or a variant.
+
+    ``has-sidebar`` and the modifier of ``section--ads`` (block--modifier) tell what a
+    block may hold, not what it is.
+    """
+    if "--" not in classes and "-" not in classes:
+        return classes
+    kept = (name.partition("--")[0] for name in classes.split() if not name.startswith(_STATES))
+    return " ".join(name for name in kept if name)
+
+
+def says_content(classes: str) -> bool:
+    """Whether a class name's last word, its head, is a place of content: ``post-body``, not ``ArticleSidebar``."""
+    return any((named := words(name)) and named[-1] in CONTENT for name in classes.split())
 
 
 @lru_cache(maxsize=8192)  # a page says the same few class names again and again
