@@ -226,6 +226,7 @@ def place_container(
                 trace.removal("outside_container", element)
     main = etree.Element("main")
     numbers.adopt(main, container)
+    top: Element | None = None
     if heading_text and (heading is None or not _is_within(heading, container)):
         top = etree.Element("h1")
         top.text = heading_text
@@ -242,6 +243,7 @@ def place_container(
             drop(child)
     body.text = None
     body.append(main)
+    measures.adopt(main, container, top)
 
 
 def _append_text(main: Element, text: str | None) -> None:

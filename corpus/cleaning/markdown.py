@@ -14,10 +14,10 @@ from itertools import pairwise
 from typing import Any
 
 from corpus.cleaning.layout import TableKinds
-from corpus.cleaning.measure import BLOCKS, HEADINGS, INVISIBLE, Measures, inline_text
+from corpus.cleaning.measure import BLOCKS, HEADINGS, INVISIBLE, Measures
 from corpus.cleaning.scripts import collapse, lowered, raised
 from corpus.cleaning.tables import GridRow, grid, pipe, rule
-from corpus.cleaning.tags import Element, name_set
+from corpus.cleaning.tags import Element, all_text, name_set
 from corpus.ids import normalise_text
 
 _BREAK = "\x1e"
@@ -49,7 +49,7 @@ _SECTION_TITLE = re.compile(
 _MAX_NESTED = 3
 
 
-@dataclass
+@dataclass(slots=True)
 class Piece:
     """One block: its Markdown, its plain text, its kind, where it came from.
 
@@ -111,7 +111,7 @@ def _cell_text(
     Tables with a header inside the cell go to ``nested``, where given, to stand by themselves.
     """
     if measures.simple(cell):
-        return collapse(inline_text(cell))
+        return collapse(all_text(cell))
     renderer = _Renderer(tables, measures, depth + 1)
     renderer.nested = nested
     pieces = renderer.run(cell)
@@ -201,10 +201,10 @@ class _Renderer:
             self._flush()
             self.open.append(element)
             self._open_block(element)
-            self._say(inline_text(element))
+            self._say(all_text(element))
             self._end(element)
         else:
-            self._say(inline_text(element))
+            self._say(all_text(element))
         return True
 
     def _is_table(self, element: Element) -> bool:

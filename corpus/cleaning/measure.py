@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-
-from lxml import etree
+from typing import Any
 
 from corpus.cleaning.parsing import Numbers
-from corpus.cleaning.tags import Element, name_set
+from corpus.cleaning.tags import Element, all_text, name_set
 
 INVISIBLE = name_set(
     """
@@ -32,7 +31,7 @@ HEADINGS = name_set("h1 h2 h3 h4 h5 h6")
 _SPACED = BLOCKS | {"br"}
 _NOT_INLINE = _SPACED | INVISIBLE | {"img", "sub", "sup"}
 _CELLS = name_set("td th dt dd li caption figcaption") | HEADINGS
-_HAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_HAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 _FULL_PROSE = 60  # characters from which a block counts fully as prose
 
 
@@ -41,7 +40,7 @@ def size(text: str | None) -> int:
     if not text or text.isspace():
         return 0
     count = len("".join(text.split()))
-    return count if text.isascii() else count + len(_HAN.findall(text))
+    return count if text.isascii() else count + sum(map(len, _HAN.findall(text)))
 
 
 def visible_text(element: Element) -> str:
@@ -77,13 +76,6 @@ def visible_text(element: Element) -> str:
     return " ".join("".join(parts).split())
 
 
-def inline_text(element: Element) -> str:
-    """All text in an element, as it stands."""
-    if not len(element):
-        return element.text or ""
-    return etree.tostring(element, encoding="unicode", method="text", with_tail=False)
-
-
 def _prose(tags: list[str], own: list[int], own_link: list[int]) -> list[float]:
     """Prose weight of each block's own text; link lists weigh nothing."""
     prose = [0.0] * len(own)
@@ -103,7 +95,7 @@ class Measures:
 
     def __init__(self, root: Element, numbers: Numbers | None = None) -> None:
         """Measure a tree. ``numbers``: those of the same tree, if nothing in it has moved since."""
-        elements = list(root.iter("*")) if numbers is None else numbers.elements
+        elements = list(root.iter("*")) if numbers is None else list(numbers.elements)
         # The list keeps the proxies, and so their identity, alive. It must be the last to let go of
         # them: lists are freed from the end, and lxml frees a removed subtree in linear time only so.
         self._index = dict(zip(elements, range(len(elements)), strict=True))
@@ -180,7 +172,7 @@ class Measures:
     def visible(self, element: Element) -> str:
         """``visible_text``, in one call of the parser's for each part in which only inline text stands."""
         if self.simple(element):
-            return " ".join(inline_text(element).split())
+            return " ".join(all_text(element).split())
         index, inner = self._index, self._inner
         parts: list[str] = [element.text or ""]
         open_nodes: list[tuple[Iterator[Element], Element]] = [(iter(element), element)]
@@ -196,7 +188,7 @@ class Measures:
                         parts.append(child.text or "")
                         open_nodes.append((iter(child), child))
                         break
-                    parts.append(inline_text(child))
+                    parts.append(all_text(child))
                     if tag in _SPACED:
                         parts.append(" ")
                 parts.append(child.tail or "")
@@ -233,6 +225,36 @@ class Measures:
         """Share of link text; 0 where there is no text."""
         number = self._index[element]
         return self._link[number] / self._text[number] if self._text[number] else 0.0
+
+    def adopt(self, made: Element, raw: Element, heading: Element | None = None) -> None:
+        """Measure an element that takes over the content of another, led by a heading that was made."""
+        number = self._append(made, self._index[raw])
+        if heading is not None:
+            amount = size(heading.text)
+            top = self._append(heading, None)
+            self._text[top] = self._own[top] = amount
+            self._prose[top] = amount * min(1.0, max(0.6, amount / _FULL_PROSE))
+            self._text[number] += amount
+            self._prose[number] += self._prose[top]
+            self._inner[number] += 1
+        parent = made.getparent()
+        if parent is not None and parent in self._index:  # it holds nothing else now
+            self._copy(number, self._index[parent])
+            self._inner[self._index[parent]] += 1
+
+    def _append(self, element: Element, like: int | None) -> int:
+        self._index[element] = number = len(self._text)
+        self._elements.append(element)
+        for values in self._lists():
+            values.append(0 if like is None else values[like])
+        return number
+
+    def _copy(self, source: int, target: int) -> None:
+        for values in self._lists():
+            values[target] = values[source]
+
+    def _lists(self) -> tuple[list[Any], ...]:
+        return self._text, self._link, self._links, self._own, self._own_link, self._prose, self._inner
 
     def knows(self, element: Element) -> bool:
         """Whether the element was there when the tree was measured."""

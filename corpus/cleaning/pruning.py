@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from corpus.cleaning import vocabulary as words
 from corpus.cleaning.layout import TableKinds
-from corpus.cleaning.measure import BLOCKS, HEADINGS, INVISIBLE, Measures, inline_text, visible_text
+from corpus.cleaning.measure import BLOCKS, HEADINGS, INVISIBLE, Measures, visible_text
 from corpus.cleaning.parsing import drop
 from corpus.cleaning.tags import Element, all_text, name_set
 from corpus.cleaning.tracing import Trace
@@ -69,7 +69,7 @@ class _Pruner:
         for mark in list(self.main.iter("sup")):
             if id(mark) in self._gone:
                 continue
-            text = inline_text(mark)
+            text = all_text(mark)
             link = next(mark.iter("a"), None)
             if link is None:
                 link = mark.getparent()
@@ -145,14 +145,15 @@ class _Pruner:
         for element in list(self.main.iter(*_SHORT_TAGS)):
             if id(element) in self._gone or not 0 < self.measures.text(element) <= 2 * words.SHORT_TEXT:
                 continue
-            if element.tag == "td" and self._tables.holds(element):
-                if self._is_closing_link(element):
-                    self._remove_row(element)
+            if element.tag == "td" and self._is_closing_link(element):
+                self._remove_row(element)
                 continue
             if element.tag not in BLOCKS and not _alone(element):
                 continue
             text = self.measures.visible(element)
             if not (verdict := _furniture_verdict(text)):
+                continue
+            if element.tag == "td" and self._tables.holds(element):
                 continue
             if verdict == "text":
                 self._remove(element, "furniture_text")
@@ -170,6 +171,8 @@ class _Pruner:
         ):
             return False
         if self.measures.text(cell) > 30 or (cell.get("colspan") or "1") == "1":
+            return False
+        if not self._tables.holds(cell):
             return False
         return not any(self.measures.text(after) for after in row.itersiblings("tr"))
 

@@ -87,35 +87,31 @@ def clean_structure(
         cleaner.cards()
     container = body if gentle else choose_container(body, measures)
     place_container(body, container, heading, outcome.heading, numbers, measures, outcome.removed, trace)
-    measures = _settle(root, body, title, numbers, outcome.removed, trace, narrow=not gentle)
+    _settle(body, title, numbers, measures, outcome.removed, trace, narrow=not gentle)
     outcome.prose_after = measures.prose(body)
     return outcome
 
 
 def _settle(
-    root: Element,
     body: Element,
     title: str,
     numbers: Numbers,
+    measures: Measures,
     removed: Counter[str],
     trace: Trace | None,
     *,
     narrow: bool,
-) -> Measures:
+) -> None:
     """Prune and narrow until nothing changes: a removal can leave its surroundings poor."""
-    measures = Measures(root)
     for _ in range(_ROUNDS):
         changed = prune(body[0], measures, removed, trace)
-        measures = Measures(root) if changed else measures
         container = choose_container(body, measures) if narrow else body
         if container is not body and container is not body[0]:
             heading = page_heading(body, measures, title)
             text = visible_text(heading) if heading is not None else ""
             place_container(body, container, heading, text, numbers, measures, removed, trace)
-            measures = Measures(root)
         elif not changed:
             break
-    return measures
 
 
 class _Cleaner:

@@ -15,7 +15,7 @@ _SHORT, _WHOLE = 40, 10_000
 _MAX_CELLS = 2_000_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class GridRow:
     """One row: its cells' texts by column, and the row element."""
 
@@ -82,7 +82,10 @@ def _line(
 
 
 def _span(cell: Element, name: str) -> int:
-    value = (cell.get(name) or "1").strip()
+    given = cell.get(name)
+    if given is None:
+        return 1
+    value = given.strip()
     number = int(value[:6]) if value[:6].isascii() and value[:6].isdigit() else 1
     return max(1, min(number, _MAX_COLUMNS if name == "colspan" else 5000))
 

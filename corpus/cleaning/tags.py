@@ -14,4 +14,6 @@ def name_set(text: str) -> frozenset[str]:
 
 def all_text(element: Element) -> str:
     """All text within an element, blanks as they are, scripts included."""
-    return "".join(str(part) for part in element.itertext())
+    if not len(element):
+        return element.text or ""
+    return etree.tostring(element, encoding="unicode", method="text", with_tail=False)
