@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
 
 from lxml import etree
 
@@ -24,15 +26,24 @@ _STRONG_PROPS = ("articlebody", "maincontentofpage")
 _TITLE_CUT = re.compile(r"\s*(?:[|｜_–—»·]|\s-\s|::|--)\s*")
 _THIN = 0.12
 _LEAD_TEXT = 80
+_LEAD_LEAST, _LEAD_MOST = 40, 1500
 
 
-def choose_container(body: Element, measures: Measures) -> Element:
-    """The element whose content is the page's main content; the body where nothing narrower is safe."""
+def choose_container(
+    body: Element, measures: Measures, heading: Element | None = None
+) -> tuple[Element, list[Element]]:
+    """The element that holds the main content (the body where nothing narrower is safe), and its leads.
+
+    Leads are texts between the page's heading and the body of the article that stand
+    outside the chosen element: a standfirst, a summary, the date a regulation was passed.
+    """
     current = _declared(body, measures)
+    leads = _leads_on_path(body, current, heading, measures)
     while True:
         child = _narrower(current, measures)
         if child is None:
-            return current
+            return current, leads
+        leads += _leads(current, child, heading, measures)
         current = child
 
 
@@ -102,8 +113,6 @@ def _narrower(current: Element, measures: Measures) -> Element | None:
         return None
     if not any(node.tag in BLOCKS for node in best):
         return None  # a paragraph, whatever its tag
-    if any(_is_lead(child, measures) for child in best.itersiblings(preceding=True) if measures.knows(child)):
-        return None
     rich = [child for child in children if child is not best and not _poor(child, measures)]
     if not rich:
         return best
@@ -117,16 +126,50 @@ def _narrower(current: Element, measures: Measures) -> Element | None:
     return None
 
 
-def _is_lead(element: Element, measures: Measures) -> bool:
-    """A lead before the body: a paragraph of text, or a block that is named so."""
-    text = measures.text(element)
-    if text < _LEAD_TEXT or measures.density(element) > 0.3:
+def _leads_on_path(
+    body: Element, inner: Element, heading: Element | None, measures: Measures
+) -> list[Element]:
+    path = [inner, *inner.iterancestors()]
+    path = path[: path.index(body) + 1] if body in path else [inner]
+    found: list[Element] = []
+    for child, parent in reversed(list(pairwise(path))):
+        found += _leads(parent, child, heading, measures)
+    return found
+
+
+def _leads(current: Element, best: Element, heading: Element | None, measures: Measures) -> list[Element]:
+    """Children of ``current`` before ``best`` that are leads, in order; those beside the heading as well."""
+    found: list[Element] = []
+    headed = False
+    for child in current:
+        if child is best:
+            break
+        if not measures.knows(child) or not measures.text(child):
+            continue
+        if heading is not None and _is_within(heading, child):
+            headed = True
+            node = heading
+            while node is not child:
+                found += [sibling for sibling in node.itersiblings() if _is_lead(sibling, measures, headed)]
+                parent = node.getparent()
+                node = child if parent is None else parent
+        elif _is_lead(child, measures, headed):
+            found.append(child)
+    return found
+
+
+def _is_lead(element: Element, measures: Measures, headed: bool) -> bool:
+    """A lead: a paragraph of text, a block that is named so, or any text that follows the page's heading."""
+    if not measures.knows(element) or element.tag in HEADINGS:
         return False
-    if element.tag == "p":
-        return True
-    return text <= 10 * _LEAD_TEXT and any(
-        name in words.LEAD for name in words.words(element.get("class", ""))
-    )
+    text = measures.text(element)
+    if not _LEAD_LEAST <= text <= _LEAD_MOST or measures.density(element) > 0.3:
+        return False
+    names = words.words(f"{element.get('class', '')} {element.get('id', '')}")
+    if any(name in words.BYLINE for name in names) or element.tag in {"ul", "ol", "form", "table", "time"}:
+        return False
+    named = any(name in words.LEAD for name in names)
+    return headed or named or (element.tag == "p" and text >= _LEAD_TEXT)
 
 
 def _holds_table(element: Element) -> bool:
@@ -214,11 +257,12 @@ def place_container(
     measures: Measures,
     removed: Counter[str],
     trace: Trace | None = None,
+    leads: Sequence[Element] = (),
 ) -> None:
-    """Make the container the body's only child, as ``main``, led by the page's heading."""
+    """Make the container the body's only child, as ``main``, led by the page's heading and its leads."""
     if container is body and len(body) == 1 and body[0].tag == "main" and not size(body.text):
         return  # a cleaned page
-    left = _siblings_left(body, container, measures)
+    left = [element for element in _siblings_left(body, container, measures) if element not in leads]
     if left:
         removed["outside_container"] += len(left)
         if trace is not None:
@@ -233,6 +277,10 @@ def place_container(
         if heading is not None:
             numbers.adopt(top, heading)
         main.append(top)
+    for lead in leads:
+        lead.tail = None
+        main.append(lead)
+    if len(main):
         _append_text(main, container.text)
     else:
         main.text = container.text
@@ -243,7 +291,7 @@ def place_container(
             drop(child)
     body.text = None
     body.append(main)
-    measures.adopt(main, container, top)
+    measures.adopt(main, container, top, leads)
 
 
 def _append_text(main: Element, text: str | None) -> None:

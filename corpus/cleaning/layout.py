@@ -20,6 +20,7 @@ _ROLE_TAGS = {
 }
 _SPACED = re.compile(r"(?:margin|padding)-left\s*:\s*(?!0|-)", re.IGNORECASE)
 _SYMBOL = re.compile(r"^[A-Z][a-z]?$")
+_DEAD = re.compile(r"^\s*(?:#|javascript|vbscript|data)", re.IGNORECASE)  # a link that cleaning takes away
 _CHARGE = re.compile(r"^\d*[+\-−–]$")
 _LONG_CELL = 600
 _LABEL = 80
@@ -201,7 +202,7 @@ def _is_pair(row: Element) -> bool:
     if not (both_blocks or _named_pair(row)):
         return False
     if (
-        label.find(".//a") is not None
+        any(not _DEAD.match(link.get("href") or "#") for link in label.iter("a"))
         or next(row.iter("table", "img", "ul", "ol", "dl", *HEADINGS), None) is not None
     ):
         return _named_pair(row) and next(label.iter("table", "ul", *HEADINGS), None) is None

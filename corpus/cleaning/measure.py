@@ -8,7 +8,7 @@ hold is not text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from corpus.cleaning.parsing import Numbers
@@ -226,9 +226,19 @@ class Measures:
         number = self._index[element]
         return self._link[number] / self._text[number] if self._text[number] else 0.0
 
-    def adopt(self, made: Element, raw: Element, heading: Element | None = None) -> None:
-        """Measure an element that takes over the content of another, led by a heading that was made."""
+    def adopt(
+        self, made: Element, raw: Element, heading: Element | None = None, leads: Sequence[Element] = ()
+    ) -> None:
+        """Measure an element that takes over another's content, led by a made heading and by other elements."""
         number = self._append(made, self._index[raw])
+        for lead in leads:
+            source = self._index[lead]
+            self._text[number] += self._text[source]
+            self._link[number] += self._link[source]
+            self._links[number] += self._links[source]
+            self._prose[number] += self._prose[source]
+            self._inner[number] += self._inner[source]
+            self._inner[number] += 1
         if heading is not None:
             amount = size(heading.text)
             top = self._append(heading, None)

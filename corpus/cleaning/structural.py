@@ -85,8 +85,10 @@ def clean_structure(
     if not gentle:
         cleaner.worded()
         cleaner.cards()
-    container = body if gentle else choose_container(body, measures)
-    place_container(body, container, heading, outcome.heading, numbers, measures, outcome.removed, trace)
+    container, leads = (body, []) if gentle else choose_container(body, measures, heading)
+    place_container(
+        body, container, heading, outcome.heading, numbers, measures, outcome.removed, trace, leads
+    )
     _settle(body, title, numbers, measures, outcome.removed, trace, narrow=not gentle)
     outcome.prose_after = measures.prose(body)
     return outcome
@@ -105,11 +107,11 @@ def _settle(
     """Prune and narrow until nothing changes: a removal can leave its surroundings poor."""
     for _ in range(_ROUNDS):
         changed = prune(body[0], measures, removed, trace)
-        container = choose_container(body, measures) if narrow else body
+        heading = page_heading(body, measures, title)
+        container, leads = choose_container(body, measures, heading) if narrow else (body, [])
         if container is not body and container is not body[0]:
-            heading = page_heading(body, measures, title)
             text = visible_text(heading) if heading is not None else ""
-            place_container(body, container, heading, text, numbers, measures, removed, trace)
+            place_container(body, container, heading, text, numbers, measures, removed, trace, leads)
         elif not changed:
             break
 
@@ -199,7 +201,9 @@ class _Cleaner:
             if element.tag not in _WORDED_TAGS:
                 continue
             # a heading is judged by what it says: ``<h2 id="See_also">`` goes with the list under it
-            own_id = "" if element.tag in HEADINGS else element.get("id", "")
+            own_id = (
+                "" if element.tag in HEADINGS or self._named_after_heading(element) else element.get("id", "")
+            )
             classes = words.evidence(element.get("class", ""))
             names = words.words(f"{classes} {own_id}")
             if not words.is_furniture(names) or not _attached(element, self.body):
@@ -211,6 +215,16 @@ class _Cleaner:
             ):
                 continue
             self.remove(element, f"words:{next((n for n in names if n in words.FURNITURE), 'pair')}")
+
+    def _named_after_heading(self, element: Element) -> bool:
+        """``<section id="ad-hoc-parameters"><h2>Ad hoc parameters``: the id is a link target, no role."""
+        if element.tag not in {"section", "div", "article"} or not element.get("id") or not len(element):
+            return False
+        heading = next(element.iter(*HEADINGS), None)
+        if heading is None:
+            return False
+        slug = _letters(element.get("id", ""))
+        return len(slug) >= 4 and _letters(self.measures.visible(heading)).startswith(slug)
 
     def _is_heading_text(self, element: Element) -> bool:
         """A heading's text: ``<h2><span id="See_also">``. Pruning judges headings by what they say."""
@@ -285,6 +299,10 @@ class _Cleaner:
             if shown:
                 return self.measures.visible(element).startswith(shown)
         return False
+
+
+def _letters(text: str) -> str:
+    return "".join(character for character in text.casefold() if character.isalnum())
 
 
 def _notes_of_table(element: Element) -> bool:

@@ -33,7 +33,7 @@ FURNITURE = name_set(
     friendlinks flink copyright copyrights colophon legal prevnext previousnext postnav shop cart minicart
     checkout wishlist searchform searchbox searchbar feedback rating ratings vote votes likes dianzan qrcode
     erweima weixin backtotop totop gotop returntop kefu livechat chatbox outbrain taboola byline authorbox
-    authorbio
+    authorbio signature postprofile userprofile onlinelist whoisonline guess quickreply fastpost fastreply
     """
 )
 PAIRS = name_set(
@@ -44,7 +44,8 @@ PAIRS = name_set(
     read-next more-news hot-news latest-news entry-meta post-meta article-meta entry-tags post-tags article-tags
     article-tools page-tools post-nav prev-next back-top back-to top-link author-box author-bio about-author
     widget-area widget-title footer-widgets sidebar-widget most-read hot-list author-info trust-badge marketplace-box
-    user-bar friend-link friend-links share-bar share-box search-form search-box search-bar mw-indicators
+    online-list quick-reply post-form reply-form newsletter-box aside-goods fast-post user-bar friend-link
+    friend-links share-bar share-box search-form search-box search-bar mw-indicators
     mw-jump mw-navigation site-sub content-sub language-list lang-list lang-switch language-switcher
     table-contents vector-toc page-tabs vector-column last-modified edit-section external-links print-footer
     """
@@ -103,6 +104,10 @@ FURNITURE_TEXT = re.compile(
     | (?:责任)?编辑\s*[:：].{0,24} | \(?（?责任?编辑\s*[:：]?.{0,20}[)）]? | 扫一扫.{0,40} | (?:长按|扫描).{0,10}二维码.{0,30}
     | (?:(?:更新|发布|發布|发表)(?:时间|時間|日期)\s*[:：]?\s*[\d\-/.年月日:\s]{6,24})?\s*(?:浏览|瀏覽|阅读|閱讀|点击|點擊|访问|查看|下载|下載)(?:次数|次數|量|数|數|率)?\s*[:：]\s*\d[\d,.万萬]*\s*(?:次|人)?(?:\s*(?:打印|关闭|收藏|分享|列印)(?:本页|本頁|窗口|此页)?)*
     | (?:打印|关闭|列印|關閉)(?:本页|本頁|窗口|視窗|此页)?(?:\s*[|｜]?\s*(?:打印|关闭|列印|關閉)(?:本页|本頁|窗口|視窗)?)*
+    | (?:发表|發表|发布)(?:新)?(?:帖子?|主题|回复|回覆) | (?:您|你|請|请).{0,4}(?:登录|登入|登錄).{0,10}(?:才|后|後)(?:可以|能|可).{0,30} | 只看(?:该作者|楼主|樓主)
+    | 请自觉遵守互联网.{0,80} | 点击(?:上方|下方)?蓝字.{0,30} | (?:订阅|訂閱).{0,20}(?:电子报|電子報|邮件|周刊|日报|快讯|早报).{0,40}
+    | (?:编辑|編輯)(?:此|本|该)?(?:页面?|頁面?|段)(?:源码|源碼)? | edit\s+(?:this|the)\s+page(?:\s+on\s+\w+)? | view\s+(?:page\s+)?source
+    | by\s+(?:clicking|posting)\b.{0,120}\bagree\b.{0,120} | (?:post\s+)?your\s+(?:answer|reply|comment)\b.{0,30} | users?\s+(?:browsing|viewing)\s+this\s+(?:forum|topic|thread|page).{0,120}
     | 下[载載].{0,24}(?:积分|積分|金币|金幣).{0,24} | (?:看[过過]|[浏瀏][览覽][过過]|[购購][买買][过過])(?:本|[该該]|此|[这這]).{0,10}(?:人|用[户戶]|[读讀]者|[访訪]客)[还還]?(?:看|[浏瀏][览覽]|[购購][买買]).{0,120} | 【?(?:字号|字体)\s*[:：]?.{0,20}
     | (?:加入|设为)?(?:收藏|首页)(?:本[站页])? | (?:登录|注册)(?:\s*[|/｜]\s*(?:登录|注册))? | 友情链接.{0,100} | 主办(?:单位)?[:：].{0,100}
     | (?:点击|查看|展开|阅读)(?:更多|全文|加载更多).{0,10} | (?:我要|发表|查看|全部|网友)评论.{0,20} | 广告
@@ -122,7 +127,7 @@ FURNITURE_HEADING = re.compile(
     | navigation(?:\s+menu)? | contents | table\s+of\s+contents | in\s+other\s+(?:languages|projects) | quick\s+links
     | newsletter | subscribe.{0,40} | advertisement
     | 相关(?:推荐|阅读|文章|新闻|链接|词条|资讯|内容|产品|搜索|专题|信息|附件)? | (?:热门|热点|最新|精彩|为您|为你|猜你|延伸|更多|编辑|小编)(?:推荐|阅读|文章|新闻|资讯|喜欢|内容)
-    | 猜你喜欢 | 友情链接 | 外部(?:链接|连结|連結) | 参考(?:资料|文献|来源) | 參考(?:資料|文獻|來源) | 注释|註釋|脚注|参见|參見|参看|延伸阅读|延伸閱讀
+    | (?:根据浏览)?猜你喜欢 | 看了又看 | 买了又买 | 购物指南 | who\s+is\s+online | 友情链接 | 外部(?:链接|连结|連結) | 参考(?:资料|文献|来源) | 參考(?:資料|文獻|來源) | 注释|註釋|脚注|参见|參見|参看|延伸阅读|延伸閱讀
     | (?:网友|最新|全部|热门)?评论(?:\s*[（(]?\d*[)）]?)? | 词条标签 | 目录|目錄 | 导航(?:菜单)? | 排行榜? | (?:点击|阅读)排行 | 分享(?:到)?
     )[\s\W]*$""",
     re.IGNORECASE | re.VERBOSE,
@@ -130,7 +135,8 @@ FURNITURE_HEADING = re.compile(
 #: Of them, those whose section goes whatever plain text it holds (short, and without facts).
 APPEAL_HEADING = re.compile(
     r"^[\s\W\d.]*(?:newsletter|subscribe|sign\s+up|follow\s+us|share(?:\s+this)?|advertisement|tags"
-    r"|(?:\d+\s+)?comments?(?:\s*\(\d+\))?|leave\s+a\s+(?:reply|comment)|分享(?:到)?|(?:网友|最新|全部|热门)?评论)\b.{0,40}$",
+    r"|(?:\d+\s+)?comments?(?:\s*\(\d+\))?|leave\s+a\s+(?:reply|comment)|分享(?:到)?|(?:网友|最新|全部|热门)?评论)"
+    r"(?:\s+(?:this|on|via|with|us|to|for|our|now|here|up)\b.{0,40}|[\s\W\d]*)$",
     re.IGNORECASE,
 )
 #: Lines that lead to other pages: a label, then links.
@@ -186,6 +192,11 @@ TALKATIVE = name_set(
 LEAD = name_set(
     "lead lede intro introduction standfirst vorspann chapo summary abstract daoyu zhaiyao teaserlead dek"
 )
+#: Class or id words of what stands under a title and is no lead.
+BYLINE = name_set(
+    "byline author authors date time info meta source zuozhe laiyuan shijian crumbs tags share tools views"
+)
+_INNER_STATE = re.compile(r"(?<=[a-z])(?:With|Has|No|Is)[A-Z]\w*")
 _STATES = ("has-", "with-", "no-", "is-", "without-", "hide-", "show-", "js-")
 
 
@@ -193,11 +204,13 @@ def evidence(classes: str) -> str:
     """Class names without what says no more than a state or a variant.
 
     ``has-sidebar`` and the modifier of ``section--ads`` (block--modifier) tell what a
-    block may hold, not what it is.
+    block may hold, not what it is; so does ``anchorWithStickyNavbar``.
     """
-    if "--" not in classes and "-" not in classes:
-        return classes
-    kept = (name.partition("--")[0] for name in classes.split() if not name.startswith(_STATES))
+    kept = (
+        _INNER_STATE.sub("", name.partition("--")[0])
+        for name in classes.split()
+        if not name.startswith(_STATES) and "RichText" not in name
+    )
     return " ".join(name for name in kept if name)
 
 
