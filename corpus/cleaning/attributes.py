@@ -26,6 +26,7 @@ _PLACES = {
     "reversed": {"ol"},
     "type": {"ol"},
     "value": {"li"},
+    "href": {"a", "link", "area"},
     "colspan": {"td", "th"},
     "rowspan": {"td", "th"},
     "scope": {"td", "th"},

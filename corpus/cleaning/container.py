@@ -295,7 +295,7 @@ def place_container(
 
 
 def _append_text(main: Element, text: str | None) -> None:
-    if text:
+    if text and text.strip():  # blanks between blocks mean nothing, and would pile up
         main[-1].tail = (main[-1].tail or "") + text
 
 

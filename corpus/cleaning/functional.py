@@ -13,7 +13,8 @@ from collections import Counter
 
 from lxml import etree
 
-from corpus.cleaning.measure import HEADINGS
+from corpus.cleaning.measure import BLOCKS, HEADINGS
+from corpus.cleaning.orphans import settle_orphans
 from corpus.cleaning.parsing import remove_attribute
 from corpus.cleaning.tags import Element
 
@@ -29,20 +30,10 @@ _GROUPS = {
     "media": ("audio", "video", "canvas", "svg", "map", "area", "source", "track"),
     "head_link": ("base",),
 }
-_PARENTS = {
-    "caption": {"table"},
-    "thead": {"table"},
-    "tbody": {"table"},
-    "tfoot": {"table"},
-    "tr": {"table", "thead", "tbody", "tfoot"},
-    "td": {"tr"},
-    "th": {"tr"},
-    "colgroup": {"table"},
-    "col": {"colgroup", "table"},
-}
 _UNWRAPPED = ("form", "fieldset", "label", "marquee", "blink")
 _URL_ATTRIBUTES = ("href", "src", "action", "formaction", "background", "poster", "data", "srcset", "cite")
 _BAD_SCHEME = re.compile(r"^[\s\x00-\x20]*(?:javascript|vbscript|data|livescript|mocha)\s*:", re.IGNORECASE)
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9:_-]*")
 _BLANKS = re.compile(r"[\s\x00-\x1f]+")
 
 
@@ -72,22 +63,16 @@ def clean_functions(root: Element) -> Counter[str]:
     if wrapped:
         removed["form"] += wrapped
         etree.strip_tags(root, *_UNWRAPPED)
-    _settle_orphans(root)
+    for element in root.iter("*"):
+        if not _NAME.fullmatch(str(element.tag)):  # torn markup; it would not be read back as it stands
+            element.tag = "div" if any(child.tag in BLOCKS for child in element) else "span"
+    for table in root.iter("table"):
+        for link in list(table.iterancestors("a")):  # a parser ends a link where a table begins
+            link.tag = "div"
+    settle_orphans(root)
     for element in root.iter("*"):
         _clean_attributes(element, removed)
     return removed
-
-
-def _settle_orphans(root: Element) -> None:
-    """Parts of tables and definition lists that have lost their whole become plain blocks.
-
-    A parser would read them differently the next time: cleaning must find its own
-    output unchanged.
-    """
-    for element in root.iter(*_PARENTS):
-        parent = element.getparent()
-        if parent is not None and parent.tag not in _PARENTS[str(element.tag)]:
-            element.tag = "div"
 
 
 def _clean_attributes(element: Element, removed: Counter[str]) -> None:

@@ -362,7 +362,7 @@ class _Renderer:
             mark = mark.rstrip()
         text = label.plain + mark + "\n".join(lines)
         parent = element.getparent() if element.tag == "dd" else None
-        source = parent if parent is not None and len(parent) == 2 else element
+        source = parent if parent is not None and _is_second_of_two(element) else element
         tight = bool(self.pieces) and self.pieces[-1].kind == "definition"
         self.pieces.append(Piece(text, text, "definition", source, tight))
 
@@ -416,6 +416,12 @@ class _Renderer:
             fresh = bool(inside.get(row.element))
             for table in inside.get(row.element, ()):
                 self._table(table)
+
+
+def _is_second_of_two(element: Element) -> bool:
+    """Whether an element and one before it are all that their parent holds (``len`` counts all children)."""
+    first = element.getprevious()
+    return first is not None and first.getprevious() is None and element.getnext() is None
 
 
 def _section_titles(rows: list[GridRow]) -> dict[int, str]:

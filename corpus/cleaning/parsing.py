@@ -21,6 +21,7 @@ _DECLARATION = re.compile(r"^\s*<\?xml[^>]{0,200}\?>", re.IGNORECASE)
 # what XML cannot hold: C0 controls, surrogates, non-characters
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 _REFERENCE = re.compile(r"&#(?:([0-9]{1,8})(?![0-9])|[xX]([0-9a-fA-F]{1,8})(?![0-9a-fA-F]));?")
+_ENDS = re.compile(r"</(?:body|html)\s*>", re.IGNORECASE)  # the parser drops what stands after them
 _LONG_VALUE = 20_000
 _LONG_TAG = re.compile(rf"<[a-zA-Z][^<>]{{{_LONG_VALUE},}}>")
 _LONG_ATTRIBUTE = re.compile(rf"""(=\s*)("[^"]{{{_LONG_VALUE},}}"|'[^']{{{_LONG_VALUE},}}')""")
@@ -80,7 +81,7 @@ def parse_html(text: str, limits: Limits = LIMITS) -> tuple[Element, Numbers]:
     """
     if declaration := _DECLARATION.match(text):
         text = text[declaration.end() :]
-    text = without_controls(text)
+    text = _ENDS.sub("", without_controls(text))
     if not text or text.isspace():
         raise TerminalError("nothing but blanks", reason="empty")
     if max(map(len, text.split("<"))) > _LONG_VALUE:
@@ -234,6 +235,14 @@ class Numbers:
         for element, number in self.index.items():
             element.set(MARK, str(number))
 
+    def rebind(self, root: Element) -> None:
+        """Take over the elements of a marked tree that was written and read again."""
+        for element in root.iter("*"):
+            mark = element.get(MARK)
+            if mark is not None:
+                self.index[element] = int(mark)
+                self.elements.append(element)
+
     def of(self, element: Element) -> str:
         """Path of the raw element that ``element`` was; of its nearest raw ancestor for made-up ones."""
         node: Element | None = element
@@ -272,6 +281,11 @@ class Numbers:
             counters[key] = position
             positions.append(position)
         return positions
+
+
+def reread(content: str) -> Element:
+    """The tree that a parser makes of a serialised element, as a document."""
+    return _parse(f"<html><body>{content}</body></html>")
 
 
 def strip_marks(root: Element) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from html import escape
 
+from corpus.cleaning.document import document
 from corpus.cleaning.markdown import Piece, assemble
 from corpus.cleaning.measure import size
 from corpus.cleaning.page import CleanedPage, Features, language_of
@@ -125,6 +126,5 @@ def _as_html(pieces: list[Piece], title: str) -> str:
             parts.append(f"<pre>{escape(piece.plain, quote=False)}</pre>")
         else:
             parts.append(f"<p>{escape(piece.plain, quote=False)}</p>")
-    head = f'<meta charset="utf-8">\n<title>{escape(title, quote=False)}</title>'
     body = "\n".join(parts).replace("</table>\n<table>", "\n")
-    return f"<!DOCTYPE html>\n<html>\n<head>\n{head}\n</head>\n<body><main>{body}</main></body>\n</html>\n"
+    return document(f"<main>{body}</main>", title)

@@ -12,12 +12,14 @@ from lxml import etree
 from corpus.cleaning import vocabulary as words
 from corpus.cleaning.attributes import clean_attributes
 from corpus.cleaning.container import page_heading, title_of
+from corpus.cleaning.document import GENERATOR, document
 from corpus.cleaning.functional import clean_functions
 from corpus.cleaning.layout import normalise_grids
 from corpus.cleaning.markdown import Rendered, assemble, render
 from corpus.cleaning.measure import HEADINGS, Measures, size, visible_text
+from corpus.cleaning.orphans import settle_orphans
 from corpus.cleaning.page import CleanedPage, Features, Verdict, language_of
-from corpus.cleaning.parsing import LIMITS, Limits, Numbers, drop, parse_html, strip_marks
+from corpus.cleaning.parsing import LIMITS, Limits, Numbers, drop, parse_html, reread, strip_marks
 from corpus.cleaning.pruning import empty_elements
 from corpus.cleaning.structural import Structural, clean_structure
 from corpus.cleaning.tags import Element, all_text
@@ -28,8 +30,8 @@ _TOO_LITTLE = 0.25  # of the page's prose: try again gently
 _MIN_TEXT = 60  # characters (Han twice) below which there is no main content
 _KEPT_LOW, _KEPT_HIGH = 0.05, 0.95
 _MUCH = 2000
+_READINGS = 4
 _CAS_SIZE = len("50-00-0")
-_GENERATOR = "hchem clean"
 _MARKS = re.compile(r"(?<=\S)\s*(?:¶|🔗|#|\[edit\]|\[编辑\]|【编辑】)$", re.IGNORECASE)
 
 
@@ -46,9 +48,19 @@ def clean_html(
     if trace is not None:
         numbers.mark()
         trace.stage("raw", root)
-    moved = normalise_grids(root, numbers)
-    measures = Measures(root, None if moved else numbers)
-    raw = _Raw(root, text, numbers, measures)
+    if _meta(root, "generator") == GENERATOR:
+        if _is_clean(root, kept_classes):
+            raw = _Raw(root, text, numbers, Measures(root, numbers))
+            raw.cleaned = True
+            if trace is not None:
+                for name in ("structural", "functional", "attribute"):
+                    trace.stage(name, root)
+            found = Structural(heading=raw.heading)
+            return _result(root, numbers, raw, found, Counter(), Counter(), marked=trace is not None)
+        root, numbers = parse_html(text, limits)  # it only says so
+        if trace is not None:
+            numbers.mark()
+    measures, raw = _survey(root, numbers, text)
     structural = clean_structure(root, numbers, measures, template, title=raw.title, trace=trace)
     if (
         structural.prose_after < _TOO_LITTLE * structural.prose_before
@@ -58,10 +70,9 @@ def clean_html(
         if trace is not None:
             others.mark()
         other = None if trace is None else Trace(dict(trace.stages))
-        moved = normalise_grids(second, others)
-        second_measures = Measures(second, None if moved else others)
+        measures, _ = _survey(second, others, text)
         gentle = clean_structure(
-            second, others, second_measures, template, title=raw.title, gentle=True, trace=other
+            second, others, measures, template, title=raw.title, gentle=True, trace=other
         )
         if gentle.prose_after > structural.prose_after + 0.5 * structural.prose_before:
             root, numbers, structural = second, others, gentle
@@ -78,9 +89,76 @@ def clean_html(
     for element in empty_elements(body if body is not None else root):  # what held nothing but function
         drop(element)
         structural.removed["empty"] += 1
+    root = _as_read(root, numbers, marked=trace is not None)
     if trace is not None:
         trace.stage("attribute", root)
     return _result(root, numbers, raw, structural, functional, attributes, marked=trace is not None)
+
+
+def _as_read(root: Element, numbers: Numbers, *, marked: bool) -> Element:
+    """The cleaned tree as a parser reads it when it is written out: the two differ where markup was torn.
+
+    HTML does not let everything stand in everything (a table ends a paragraph); what
+    cleaning returns must mean to others what it meant here.
+    """
+    for _ in range(_READINGS):
+        body = root.find("body")
+        if body is None or not len(body):
+            return root
+        content = _written(body[0])
+        again = reread(content)
+        inner = again.find("body")
+        if inner is not None and len(inner) == 1 and not size(inner.text) and _written(inner[0]) == content:
+            return root
+        if not marked:
+            numbers.mark()
+        root = reread(_written(body[0]))
+        numbers.rebind(root)
+        settle_orphans(root)
+        if not marked:
+            strip_marks(root)
+        _sole_main(root)
+    return root
+
+
+def _written(main: Element) -> str:
+    return etree.tostring(main, encoding="unicode", method="html", with_tail=False)
+
+
+def _sole_main(root: Element) -> None:
+    """Put back into ``main`` what a parser moved out of it."""
+    body = root.find("body")
+    if body is None:
+        body = etree.SubElement(root, "body")
+    if len(body) == 1 and body[0].tag == "main" and not size(body.text) and not size(body[0].tail):
+        return
+    body.tag = "main"
+    for inner in list(body.iter("main")):
+        if inner is not body:
+            inner.tag = "div"
+    outer = etree.Element("body")
+    root.replace(body, outer)
+    outer.append(body)
+
+
+def _survey(root: Element, numbers: Numbers, text: str) -> tuple[Measures, _Raw]:
+    """Settle what the parser left loose, measure, and remember the raw page."""
+    moved = settle_orphans(root)
+    moved = normalise_grids(root, numbers) or moved
+    measures = Measures(root, None if moved else numbers)
+    return measures, _Raw(root, text, numbers, measures)
+
+
+def _is_clean(root: Element, kept_classes: Collection[str]) -> bool:
+    """Whether a page that calls itself cleaned is: one ``main``, and nothing for the other two cleanings to do.
+
+    Its structure was judged when its class names were there; judging it again without
+    them could only lose content.
+    """
+    body = root.find("body")
+    if body is None or len(body) != 1 or body[0].tag != "main" or size(body.text) or size(body[0].tail):
+        return False
+    return not clean_functions(body).total() and not clean_attributes(body, kept_classes).total()
 
 
 def _result(
@@ -144,26 +222,9 @@ def _verdict(page: CleanedPage, raw: _Raw, lost_headings: bool) -> tuple[Verdict
 
 
 def _serialise(main: Element, title: str, raw: _Raw) -> str:
-    language = (
-        f' lang="{raw.language}"'
-        if re.fullmatch(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*", raw.language)
-        else ""
-    )
-    head = etree.Element("title")
-    head.text = title
-    canonical = ""
-    if raw.canonical:
-        link = etree.Element("link")
-        link.set("rel", "canonical")
-        link.set("href", raw.canonical)
-        canonical = etree.tostring(link, encoding="unicode", method="html") + "\n"
-    title_html = etree.tostring(head, encoding="unicode", method="html")
     main.tail = None
     content = etree.tostring(main, encoding="unicode", method="html")
-    return (
-        f'<!DOCTYPE html>\n<html{language}>\n<head>\n<meta charset="utf-8">\n<meta name="generator" content="{_GENERATOR}">\n{title_html}\n{canonical}'
-        f"</head>\n<body>{content}</body>\n</html>\n"
-    )
+    return document(content, title, language=raw.language, canonical=raw.canonical)
 
 
 class _Raw:
@@ -172,7 +233,7 @@ class _Raw:
     def __init__(self, root: Element, source: str, numbers: Numbers, measures: Measures) -> None:
         body = root.find("body")
         self.title = _squash(root.findtext(".//title") or "")
-        self.cleaned = _meta(root, "generator") == _GENERATOR  # its title is the one we chose
+        self.cleaned = False  # its title is the one we chose
         self.social_title = (
             _meta(root, "og:title") or _meta(root, "citation_title") or _meta(root, "dc.title")
         )

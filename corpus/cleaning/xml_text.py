@@ -12,6 +12,7 @@ import re
 from lxml import etree
 
 from corpus.cleaning.attributes import clean_attributes
+from corpus.cleaning.document import document
 from corpus.cleaning.markdown import assemble, render
 from corpus.cleaning.measure import HEADINGS, size
 from corpus.cleaning.page import CleanedPage, Features, language_of
@@ -77,7 +78,7 @@ def clean_xml(text: str, limits: Limits = LIMITS) -> CleanedPage:
     strip_marks(main)
     page = CleanedPage(
         kind="xml",
-        html=_document(main, title),
+        html=document(etree.tostring(main, encoding="unicode", method="html"), title),
         text=rendered.markdown,
         plain=rendered.plain,
         blocks=rendered.blocks,
@@ -193,11 +194,3 @@ def _tag(element: Element, name: str, sections: int) -> str:
     parent = element.getparent()
     inline = parent is not None and bool((parent.text or "").strip() or (element.tail or "").strip())
     return "span" if inline and not len(element) else "div"
-
-
-def _document(main: Element, title: str) -> str:
-    head = etree.Element("title")
-    head.text = title
-    content = etree.tostring(main, encoding="unicode", method="html")
-    title_html = etree.tostring(head, encoding="unicode", method="html")
-    return f'<!DOCTYPE html>\n<html>\n<head>\n<meta charset="utf-8">\n{title_html}\n</head>\n<body>{content}</body>\n</html>\n'
