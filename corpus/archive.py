@@ -12,12 +12,14 @@ WARC/1.1 is ISO 28500:2017.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
@@ -110,12 +112,17 @@ class Record:
         wanted = name.lower()
         return next((value for key, value in self.headers if key.lower() == wanted), "")
 
+    def all_headers(self, name: str) -> list[str]:
+        """All HTTP headers of that name."""
+        return [value for key, value in self.headers if key.lower() == name.lower()]
+
 
 class ArchiveWriter:
     """Appends exchanges to ``<data_dir>/warc/<name>-00001.warc.gz`` and rolls to a new file by size.
 
-    One writer per file at a time (the crawl of one source). Every ``write…``
-    method returns after flush and fsync.
+    One writer per file at a time: a file that a living writer has open is left
+    to it, and the next number is taken. Every ``write…`` method returns after
+    flush and fsync.
     """
 
     def __init__(
@@ -187,12 +194,17 @@ class ArchiveWriter:
         return WARCWriter(self._file, gzip=True, warc_version="1.1")
 
     def _open(self) -> None:
-        self._relative = f"{FOLDER}/{self._name}-{self._number:05d}.warc.gz"
-        path = self._data_dir / self._relative
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists():
-            cut_torn_tail(path)
-        self._file = path.open("ab")
+        while True:
+            self._relative = f"{FOLDER}/{self._name}-{self._number:05d}.warc.gz"
+            path = self._data_dir / self._relative
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = path.open("ab")
+            if _locked(self._file):
+                break
+            self._file.close()
+            self._number += 1
+        cut_torn_tail(path)
+        self._file.seek(0, os.SEEK_END)
         if self._file.tell() == 0:
             writer = WARCWriter(self._file, gzip=True, warc_version="1.1")
             info = {"software": "HChemSafety", "format": "WARC File Format 1.1", **self._info}
@@ -261,6 +273,32 @@ def cut_torn_tail(path: Path) -> int:
             stream.truncate(whole)
             os.fsync(stream.fileno())
     return torn
+
+
+def mend_archives(data_dir: Path, prefix: str, since: datetime) -> list[str]:
+    """Cut the torn tails that killed writers left in ``<data_dir>/warc/<prefix>*``; returns those files.
+
+    Files that were last written before ``since`` or are open in a living writer are left alone.
+    """
+    mended = []
+    for path in sorted((data_dir / FOLDER).glob(f"{_NAME.sub('-', prefix)}*.warc.gz")):
+        if path.stat().st_mtime < since.timestamp():
+            continue
+        with path.open("ab") as stream:
+            if _locked(stream) and cut_torn_tail(path):
+                mended.append(f"{FOLDER}/{path.name}")
+                if path.stat().st_size == 0:
+                    path.unlink()  # killed within its first record
+    return mended
+
+
+def _locked(stream: IO[bytes]) -> bool:
+    """Lock the file for its writer until it is closed or the process ends; False where another has it."""
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _whole_members(path: Path) -> int:

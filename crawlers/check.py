@@ -44,7 +44,7 @@ def check_source(source: Source, settings: CrawlSettings) -> SourceCheck:
     except httpx.HTTPError as error:
         return SourceCheck(source.name, False, f"does not answer: {error or type(error).__name__}")
     rules = read_rules(status, body)
-    agent = settings.agent().split("/")[0]
+    agent = settings.agent_name()
     closed = [url for url in _addresses(source) if not rules.allowed(url, agent)]
     if closed:
         return SourceCheck(source.name, False, f"robots.txt ({status}) closes {closed[0]}")

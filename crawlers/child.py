@@ -17,11 +17,12 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from corpus.archive import ArchiveWriter
+from corpus.archive import ArchiveWriter, mend_archives
 from corpus.catalogue import Catalogue
-from corpus.errors import PlatformError
+from corpus.errors import PlatformError, TerminalError
+from corpus.urls import canonical_url
 from crawlers.frontier import Found, Frontier
-from crawlers.guards import Guard, PinnedResolver
+from crawlers.guards import Guard, PinnedResolver, limit_headers
 from crawlers.job import PASSWORD_VARIABLE, CrawlStats, Job, join_password
 
 EXIT_FAILED = 3
@@ -34,13 +35,15 @@ def scrapy_settings(job: Job) -> dict[str, Any]:
     return {
         "BOT_NAME": "hchemsafety",
         "USER_AGENT": own.agent(),
-        "HCHEM_ROBOTS_AGENT": own.agent().split("/")[0].split(" ")[0],
+        "HCHEM_ROBOTS_AGENT": own.agent_name(),
         "SCHEDULER": "crawlers.spider.CatalogueScheduler",
         "TWISTED_DNS_RESOLVER": "crawlers.guards.PinnedResolver",
         "DOWNLOAD_HANDLERS": {"data": None, "file": None, "ftp": None, "s3": None},
         "DOWNLOADER_MIDDLEWARES": {
             "crawlers.middlewares.GuardMiddleware": 50,
             "crawlers.robots.RobotsMiddleware": 100,
+            "crawlers.tdm.TdmMiddleware": 150,
+            "crawlers.middlewares.ArchivedMiddleware": 160,
             "crawlers.middlewares.PatienceMiddleware": 200,
             "crawlers.middlewares.AsReceivedMiddleware": 840,
             "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
@@ -108,7 +111,11 @@ def run(job: Job) -> CrawlStats:
         licences=job.licences,
         restricted=job.restricted,
     )
-    frontier.open([Found(address, 0, "", tuple(chemicals), role) for address, role, chemicals in job.seeds])
+    frontier.open(
+        [Found(_canonical(address), 0, "", tuple(chemicals), role) for address, role, chemicals in job.seeds]
+    )
+    if frontier.resumed:
+        mend_archives(job.data_dir, f"{job.source.name}-", frontier.began)
     archive = ArchiveWriter(
         job.data_dir,
         f"{job.source.name}-{job.run_id}",
@@ -122,6 +129,7 @@ def run(job: Job) -> CrawlStats:
     )
     guard = Guard(_private(job), max_url_length=job.settings.max_url_length)
     PinnedResolver.guard = guard
+    limit_headers()
     process = AsyncCrawlerProcess(scrapy_settings(job))
     crawler = process.create_crawler(PageSpider)
     crawling = process.crawl(crawler, job=job, frontier=frontier, archive=archive, guard=guard)
@@ -152,6 +160,14 @@ def _result(crawler: Any, frontier: Frontier, began: float) -> CrawlStats:
     stats.outcomes = dict(sorted((frontier.finish() if stats.finished else frontier.outcomes()).items()))
     stats.gone = stats.total("gone")
     return stats
+
+
+def _canonical(address: str) -> str:
+    """Seeds are asked for under the one spelling that links get too."""
+    try:
+        return canonical_url(address)
+    except ValueError as error:
+        raise TerminalError(f"start address {address!r}: {error}", reason="settings") from error
 
 
 def _private(job: Job) -> list[str]:

@@ -22,5 +22,6 @@ def of_status(status: int) -> Fate:
     """The fate of a URL that was answered with an error status."""
     if status in (404, 410):
         return Fate("gone", f"http_{status}")
-    transient = status >= 500 or status in (408, 425, 429)
+    # 202 is "not ready yet", and what challenge pages of firewalls are sent with
+    transient = status >= 500 or status in (202, 408, 425, 429)
     return Fate("failed", f"http_{status}", transient=transient)

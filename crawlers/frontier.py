@@ -17,7 +17,7 @@ import socket
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import psutil
@@ -40,18 +40,22 @@ _STALE = "stale"  # kept from an earlier visit, this one did not get through
 
 @dataclass(frozen=True)
 class Found:
-    """A URL that something leads to."""
+    """A URL that something leads to; ``lastmod`` is a sitemap's word for its last change."""
 
     url: str
     depth: int
     parent: str = ""
     chemicals: tuple[str, ...] = ()
     role: str = "content"
+    lastmod: datetime | None = None
 
 
 @dataclass(frozen=True)
 class Task:
-    """A claimed page with what is known from its last visit."""
+    """A claimed page with what is known from its last visit.
+
+    ``unmoved``: a trusted sitemap says that it has not changed since.
+    """
 
     page_id: str
     url: str
@@ -65,17 +69,22 @@ class Task:
     payload_sha256: str
     probe: bool
     redirects: int
+    unmoved: bool = False
 
 
 @dataclass
 class Visit:
-    """The result of a visit, stored together with the links it brought."""
+    """The result of a visit, stored together with the links it brought.
+
+    ``asked`` False: the host was not asked, so the time of the last visit stays.
+    """
 
     fate: Fate
     status: int | None = None
     facts: dict[str, Any] = field(default_factory=dict)  # columns of Page that the answer changes
     links: Sequence[Found] = ()
     transferred: bool = False
+    asked: bool = True
 
 
 def page_key(source: str, identity: str) -> str:
@@ -118,7 +127,10 @@ class Frontier:
         self._asked_for: Counter[str] = Counter()
         self._over_budget = False
         self._blind = False  # a listing did not get through: "not linked" cannot be told
+        self._unmoved: set[str] = set()  # in memory: after a kill these pages are asked for, no more
+        self._spent = ""
         self.resumed = False
+        self.began = now()
         self.done = 0
         self.known = 0
 
@@ -132,6 +144,7 @@ class Frontier:
             rows = list(session.scalars(select(Page).where(Page.source == self._source.name)))
             if marker is not None and self.resumed:
                 self.round_id = marker.holder
+                self.began = marker.expires_at - _ROUND_MAX_AGE
                 self._take_back(rows)
             else:
                 for row in rows:
@@ -232,7 +245,7 @@ class Frontier:
             depth, page_id = self._heap[0]
             if any(other < depth for other in self._claimed.values()):
                 return None
-            if self._asked >= self._source.max_pages:
+            if self._spent or self._asked >= self._source.max_pages:
                 self._cut()
                 return None
             heapq.heappop(self._heap)
@@ -244,6 +257,10 @@ class Frontier:
             if task is not None:
                 return task
         return None
+
+    def spend(self, detail: str) -> None:
+        """The run's budget is used up: what is not asked for yet is left out with that detail."""
+        self._spent = self._spent or detail
 
     def pending(self) -> bool:
         """Whether something waits to be claimed."""
@@ -304,23 +321,24 @@ class Frontier:
             if row.state == "queued":
                 row.state = "claimed"
             redirects = self._redirects(session, row)
-            self._asked += 1
-            self._count(row.role, row.chemicals, asked=False)
+            unmoved = page_id in self._unmoved and not probe
+            self._count(row.role, row.chemicals, asked=not unmoved)
             self._claimed[page_id] = row.depth
-            return _task(row, probe, redirects)
+            return _task(row, probe, redirects, unmoved)
 
     def _cut(self) -> None:
         """The run's budget is used up: what still waits is recorded as such."""
         with self._catalogue.writing() as session:
             for row in self._rows(session, [page_id for _, page_id in self._heap]).values():
                 if row.lease_holder == DUE:
-                    self._settle(row, Fate("excluded", "budget", f"over {self._source.max_pages} pages"))
+                    detail = self._spent or f"over {self._source.max_pages} pages"
+                    self._settle(row, Fate("excluded", "budget", detail))
         self.done += len(self._heap)
         self._heap.clear()
         self._over_budget = True
 
     def _within_budget(self, row: Page) -> bool:
-        if self._asked >= self._source.max_pages:
+        if self._spent or self._asked >= self._source.max_pages:
             return False
         if row.role != "content" or not row.chemicals:
             return True
@@ -358,7 +376,7 @@ class Frontier:
         return found
 
     def _discover(self, session: Session, links: Sequence[Found]) -> None:
-        ordered = sorted(set(links), key=lambda one: (one.depth, one.url))
+        ordered = sorted(set(links), key=lambda one: (one.depth, one.url, one.parent, one.role))
         identities = [self._source.page_identity(link.url) for link in ordered]
         rows = self._rows(session, [page_key(self._source.name, identity) for identity in identities])
         for link, identity in zip(ordered, identities, strict=True):
@@ -369,13 +387,24 @@ class Frontier:
                 session.add(row)
             elif row.run_id == self.round_id or row.lease_holder not in ("", PROBE):
                 self._join(row, link)
+                self._note_lastmod(row, link)
                 continue
             else:
+                self._note_lastmod(row, link)
                 row.chemicals, row.depth, row.parent_url = sorted(link.chemicals), link.depth, link.parent
                 row.role = link.role
                 row.lease_holder = DUE
             heapq.heappush(self._heap, (row.depth, row.page_id))
             self.known += 1
+
+    def _note_lastmod(self, row: Page, link: Found) -> None:
+        """Compare a sitemap's lastmod with our last visit, where the source's is trusted."""
+        seen = row.state == "kept" and row.reason == "" and row.payload_sha256 and row.visited_at
+        if not (self._source.trust_lastmod and seen and link.lastmod and row.role == "content"):
+            return
+        assert row.visited_at is not None
+        if link.lastmod < row.visited_at:
+            self._unmoved.add(row.page_id)
 
     def _join(self, row: Page, link: Found) -> None:
         """Another way to a page of this round: names add up, the shortest way counts."""
@@ -400,8 +429,9 @@ class Frontier:
         )
 
     def _apply(self, session: Session, row: Page, task: Task, visit: Visit) -> None:
-        row.visited_at = now()
-        row.status = visit.status
+        if visit.asked:
+            row.visited_at = now()
+            row.status = visit.status
         row.licence = self._licences.get(row.identity, self._source.licence)
         for name, value in visit.facts.items():
             setattr(row, name, value)
@@ -457,7 +487,7 @@ def _may_pass(row: Page) -> bool:
     return row.reason == _STALE and not row.detail.startswith("missed")
 
 
-def _task(row: Page, probe: bool, redirects: int) -> Task:
+def _task(row: Page, probe: bool, redirects: int, unmoved: bool) -> Task:
     payload = Location(row.warc_file, row.warc_offset) if row.warc_file and row.payload_sha256 else None
     return Task(
         page_id=row.page_id,
@@ -472,4 +502,5 @@ def _task(row: Page, probe: bool, redirects: int) -> Task:
         payload_sha256=row.payload_sha256,
         probe=probe,
         redirects=redirects,
+        unmoved=unmoved,
     )

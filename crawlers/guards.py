@@ -17,13 +17,15 @@ from urllib.parse import SplitResult, urlsplit
 
 from twisted.internet.address import IPv4Address, IPv6Address
 from twisted.internet.interfaces import IHostnameResolver, IHostResolution
+from twisted.web._newclient import HTTPClientParser
 from zope.interface import implementer
 
-from crawlers.outcomes import Refused
+from crawlers.outcomes import HEADERS_TOO_LONG, Refused
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _PORTS = {"http": 80, "https": 443}
 _DNS_TIMEOUT_S = 20.0
+MAX_HEADER_BYTES = 256 * 1024
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -102,6 +104,27 @@ class Guard:
         except (OSError, UnicodeError, TimeoutError) as error:
             raise Refused("dns", f"{host} cannot be resolved: {error}", transient=True) from error
         return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+def limit_headers(limit: int = MAX_HEADER_BYTES) -> None:
+    """Make answers fail whose header section is over about ``limit`` bytes, in this whole process.
+
+    Twisted bounds a line but not their number, so that a host could fill the
+    memory within the timeout. There is no public place to hook in.
+    """
+    received: Any = HTTPClientParser.dataReceived
+    if getattr(received, "limited", False):
+        return
+
+    def data_received(parser: Any, data: bytes) -> None:
+        if parser.line_mode:  # status line and headers; a block may hold the body's beginning
+            parser.header_bytes = getattr(parser, "header_bytes", 0) + len(data)
+            if parser.header_bytes > limit:
+                raise ValueError(HEADERS_TOO_LONG)
+        received(parser, data)
+
+    data_received.limited = True  # type: ignore[attr-defined]
+    HTTPClientParser.dataReceived = data_received  # type: ignore[method-assign]
 
 
 @implementer(IHostResolution)

@@ -33,7 +33,21 @@ class GuardMiddleware:
 
     async def process_request(self, request: Request) -> None:
         """Raise Refused for what must not be asked for."""
+        task = request.meta.get("task")
+        if task is not None and not self._crawler.spider.source.belongs(task.url):
+            raise Refused("offsite", "not on a host of the source, or denied by it")
         await self._crawler.spider.guard.check(request.url)
+
+
+class ArchivedMiddleware:
+    """Answers from the archive where a trusted sitemap says that the page has not moved.
+
+    Sits behind robots.txt and reservations, which hold for such pages too.
+    """
+
+    def process_request(self, request: Request) -> Response | None:
+        """An answer like "not modified", without the network."""
+        return Response(request.url, status=304) if request.meta.get("unmoved") else None
 
 
 class PatienceMiddleware:
@@ -116,12 +130,12 @@ class AsReceivedMiddleware:
 def retry_after(value: str) -> float | None:
     """Seconds of a Retry-After header: a number or an HTTP date; None where it says nothing."""
     value = value.strip()
-    if value.isdigit():
+    if value.isascii() and value.isdigit():
         return float(value)
     try:
         moment = parsedate_to_datetime(value)
-    except (ValueError, TypeError):
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+    except (ValueError, TypeError, OverflowError, IndexError):
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - datetime.now(UTC)).total_seconds())

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
+
+import brotli  # type: ignore[import-untyped]
 from scrapy.exceptions import (
     CannotResolveHostError,
     DownloadCancelledError,
@@ -12,6 +16,8 @@ from scrapy.exceptions import (
 )
 
 from crawlers.fates import Fate, PageState
+
+HEADERS_TOO_LONG = "header section too long"
 
 
 class Refused(IgnoreRequest):
@@ -42,6 +48,11 @@ def of_error(error: BaseException) -> Fate:
         return Fate("failed", "connection", text, transient=True)
     if isinstance(error, ResponseDataLossError):
         return Fate("failed", "cut_short", text, transient=True)
+    coded = isinstance(error, gzip.BadGzipFile | EOFError | zlib.error | brotli.error)
+    if coded or "zstd" in type(error).__module__:  # Scrapy undoes zstd where a module for it is there
+        return Fate("failed", "encoding", f"its content encoding cannot be undone: {text}")
+    if HEADERS_TOO_LONG in text:
+        return Fate("excluded", "too_large", text)
     if "certificate" in text.lower():
         return Fate("failed", "certificate", text)
     return Fate("failed", "connection", f"{type(error).__name__}: {text}", transient=True)

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from sqlalchemy.orm import Session
 
@@ -62,7 +63,7 @@ def import_archive(
     )
     try:
         for record in _last_answers(warc_path, own, report).values():
-            _import(catalogue, writer, record, sources, run_id, report)
+            _import(catalogue, writer, record, sources, own, run_id, report)
     finally:
         writer.close()
     if not (report.added or report.changed or report.unchanged):
@@ -88,9 +89,12 @@ def _unfit(record: Record, settings: CrawlSettings) -> str:
     media = media_type(record.header("Content-Type"))
     if record.type == "revisit":
         return "revisit"
-    if not 200 <= record.status < 300:
+    if record.status not in (200, 203):
         return f"http_{record.status}"
-    if media and media not in settings.content_types:
+    path = urlsplit(record.url).path
+    if path == "/robots.txt" or path.startswith("/.well-known/"):
+        return "not_a_page"
+    if media and media not in settings.content_types and not _is_pdf(media, record.payload):
         return "type"
     if not record.payload:
         return "empty"
@@ -103,16 +107,56 @@ def _unfit(record: Record, settings: CrawlSettings) -> str:
     return ""
 
 
+def _is_pdf(media: str, payload: bytes) -> bool:
+    return media in ("application/octet-stream", "application/x-pdf") and b"%PDF-" in payload[:1024]
+
+
+def _opted_out(record: Record, url: str, source: Source | None, settings: CrawlSettings) -> str:
+    """The reason why a page asks to be left out; pages of no known source are asked too."""
+    from crawlers.reading import Answer, hints_of, opted_out  # loads Scrapy's sitemap reader: not at import
+
+    rules = source or _ANY_SOURCE
+    answer = Answer(
+        url,
+        record.payload,
+        record.header("Content-Type"),
+        record.all_headers("X-Robots-Tag"),
+        record.all_headers("tdm-reservation"),
+    )
+    agent = settings.agent_name()
+    role = rules.role(url)
+    fate = opted_out(
+        rules, answer, role, hints_of(rules, answer, role, links=False, agent=agent), agent=agent
+    )
+    return fate.reason if fate else ""
+
+
+_ANY_SOURCE = Source(
+    name=ARCHIVE_SOURCE,
+    title="Archive",
+    kind="site",
+    languages=("en", "zh"),
+    licence="",
+    base="http://archive.invalid",
+    start=("/",),
+)
+
+
 def _import(
     catalogue: Catalogue,
     writer: ArchiveWriter,
     record: Record,
     sources: dict[str, Source],
+    settings: CrawlSettings,
     run_id: str,
     report: ImportReport,
 ) -> None:
     url = canonical_url(record.url)
     source = next((one for _, one in sorted(sources.items()) if one.belongs(url)), None)
+    out = _opted_out(record, url, source, settings)
+    if out:
+        report.left_out[out] += 1
+        return
     name = source.name if source else ARCHIVE_SOURCE
     identity = source.page_identity(url) if source else url
     sha = hashlib.sha256(record.payload).hexdigest()

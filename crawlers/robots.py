@@ -13,9 +13,9 @@ from urllib.parse import urljoin, urlsplit
 
 from protego import Protego
 from scrapy import Request
-from scrapy.exceptions import IgnoreRequest
 from scrapy.http.request import NO_CALLBACK
 from scrapy.utils.sitemap import sitemap_urls_from_robots
+from w3lib.url import safe_url_string
 
 from crawlers.outcomes import Refused, of_error
 
@@ -57,6 +57,22 @@ def read_rules(status: int, body: bytes) -> Rules:
     return Rules(False, f"robots.txt answers {status}: nothing is allowed for now")
 
 
+async def fetch_host_file(crawler: Any, address: str) -> tuple[int, bytes]:
+    """Status and body of a file that speaks for its host, over up to five redirects.
+
+    After more redirects the status is 404: there is no such file (RFC 9309, 2.3.1.2).
+    Raises what the download raises.
+    """
+    for _ in range(_REDIRECTS + 1):
+        request = Request(address, meta={"robots_exempt": True}, callback=NO_CALLBACK, dont_filter=True)
+        response = await crawler.engine.download_async(request)
+        location = response.headers.get("Location")
+        if not (300 <= response.status < 400 and location):
+            return response.status, response.body
+        address = urljoin(address, safe_url_string(location))
+    return 404, b""
+
+
 class RobotsMiddleware:
     """Downloader middleware: fetches each host's robots.txt once and refuses what it forbids."""
 
@@ -92,20 +108,11 @@ class RobotsMiddleware:
         return await self._rules[site]
 
     async def _fetch(self, site: str) -> Rules:
-        address = f"{site}/robots.txt"
-        for _ in range(_REDIRECTS + 1):
-            request = Request(address, meta={"robots_exempt": True}, callback=NO_CALLBACK, dont_filter=True)
-            try:
-                response = await self._crawler.engine.download_async(request)
-            except IgnoreRequest as error:
-                return Rules(False, f"robots.txt cannot be had: {error}")
-            except Exception as error:  # noqa: BLE001 - whatever keeps the file away, nothing is allowed then
-                return Rules(False, f"robots.txt cannot be had: {of_error(error).detail}")
-            location = response.headers.get("Location")
-            if not (300 <= response.status < 400 and location):
-                return read_rules(response.status, response.body)
-            address = urljoin(address, location.decode("latin-1"))
-        return Rules(True, "robots.txt redirects too often: no rules")  # RFC 9309, 2.3.1.2
+        try:
+            status, body = await fetch_host_file(self._crawler, f"{site}/robots.txt")
+            return read_rules(status, body)
+        except Exception as error:  # noqa: BLE001 - whatever keeps the file away, nothing is allowed then
+            return Rules(False, f"robots.txt cannot be had: {of_error(error).detail}")
 
     def _keep_delay(self, host: str, delay: float) -> None:
         """Make Crawl-delay the least pause, for AutoThrottle too."""

@@ -96,3 +96,7 @@ class CrawlSettings(BaseModel):
     def agent(self) -> str:
         """The user agent with the contact address filled in."""
         return self.user_agent.replace("{contact}", self.contact or "local use only")
+
+    def agent_name(self) -> str:
+        """The product name in the user agent: what robots.txt and robots tags call us."""
+        return self.agent().split("/")[0].split(" ")[0]

@@ -7,11 +7,12 @@ choice: only the sample site is enabled by default.
 
 from __future__ import annotations
 
+import difflib
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -35,9 +36,12 @@ class Source(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,40}$", description="Short stable name")
+    name: str = Field(
+        pattern=r"^[a-z0-9][a-z0-9-]{0,40}$",
+        description="Short stable name: lower-case letters, digits, hyphens",
+    )
     title: str = Field(description="Name for people")
-    kind: Kind
+    kind: Kind = Field(description="What the source is")
     languages: tuple[str, ...] = Field(min_length=1, description="Languages of the pages, ISO 639-1")
     licence: str = Field(description="Licence of the content and terms of use, as far as known")
     enabled: bool = Field(default=False, description="Crawled without being asked for by name")
@@ -85,8 +89,13 @@ class Source(BaseModel):
         default=False,
         description="Links and sitemaps name every page, so a page that is not linked any more is gone",
     )
+    obey_tdm: bool = Field(
+        default=True,
+        description="Leave out pages whose text and data mining is reserved (TDMRep: file, header, meta)",
+    )
     trust_lastmod: bool = Field(
-        default=False, description="Skip pages whose sitemap lastmod is before our visit"
+        default=False,
+        description="Do not ask for pages again whose sitemap lastmod is before our last visit",
     )
     tombstone_after: int = Field(
         default=3, ge=1, description="Refreshes in a row without a page until it is gone"
@@ -96,6 +105,9 @@ class Source(BaseModel):
     autothrottle: bool = Field(default=True, description="Adapt the pause to the server's answers")
     depth: int = Field(default=2, ge=0, description="Links followed from a start address or query link")
     max_pages: int = Field(default=2000, ge=1, description="Pages asked for in one run")
+    max_total_bytes: int = Field(
+        default=2_000_000_000, ge=1, description="Bytes received in one run, as sent"
+    )
     max_pages_per_chemical: int = Field(
         default=20, ge=1, description="Pages asked for per chemical in one run"
     )
@@ -150,13 +162,16 @@ class Source(BaseModel):
 
     @cached_property
     def allowed_hosts(self) -> frozenset[str]:
-        """Hosts whose pages belong to the source, lower case, with the port where it is not the default."""
-        return frozenset(host.lower() for host in (self.hosts or (urlsplit(self.base).netloc,)))
+        """Hosts whose pages belong to the source, as in canonical URLs (IDNA, default ports left out)."""
+        return frozenset(_authority(host) for host in (self.hosts or (urlsplit(self.base).netloc,)))
 
     def belongs(self, url: str) -> bool:
         """Whether the URL is on one of the source's hosts and not denied."""
-        parts = urlsplit(url)
-        return parts.netloc.lower() in self.allowed_hosts and not _matches(self.deny, url)
+        return self.on_host(url) and not _matches(self.deny, url)
+
+    def on_host(self, url: str) -> bool:
+        """Whether the URL is on one of the source's hosts."""
+        return _authority(urlsplit(url).netloc) in self.allowed_hosts
 
     def role(self, url: str) -> Role:
         """What the URL is by its address alone."""
@@ -164,7 +179,21 @@ class Source(BaseModel):
 
     def follows(self, url: str, *, listing: bool) -> bool:
         """Whether a link to ``url`` found on a listing (or content) page is followed."""
-        return self.belongs(url) and _matches(self.follow_listing if listing else self.follow_content, url)
+        return self.verdict(url, listing=listing).followed
+
+    def verdict(self, url: str, *, listing: bool) -> Verdict:
+        """Whether a link found on a listing (or content) page is followed, and by which rule."""
+        if not self.on_host(url):
+            return Verdict(False, "host", "not on " + ", ".join(sorted(self.allowed_hosts)))
+        denied = first_match(self.deny, url)
+        if denied:
+            return Verdict(False, "denied", f"deny {denied}")
+        field = "follow_listing" if listing else "follow_content"
+        patterns = self.follow_listing if listing else self.follow_content
+        matching = first_match(patterns, url)
+        if matching:
+            return Verdict(True, "", f"{field} {matching}")
+        return Verdict(False, "pattern", f"matches none of {field}" if patterns else f"{field} is empty")
 
     def page_identity(self, url: str) -> str:
         """What a page's document id hangs on: the canonical URL, or what the source maps it to."""
@@ -179,6 +208,15 @@ class Source(BaseModel):
         if urlsplit(address).scheme:
             return address
         return self.base.rstrip("/") + "/" + address.lstrip("/")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a link is followed: ``reason`` is host, denied or pattern where it is not; ``rule`` says more."""
+
+    followed: bool
+    reason: str
+    rule: str
 
 
 @dataclass(frozen=True)
@@ -282,9 +320,22 @@ def _values(source: Source, chemical: Named, wanted: set[str]) -> list[dict[str,
 
 
 def _matches(patterns: Sequence[str], url: str) -> bool:
+    return bool(first_match(patterns, url))
+
+
+def first_match(patterns: Sequence[str], url: str) -> str:
+    """The first pattern that is found in path and query of the URL, or an empty string."""
     parts = urlsplit(url)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return any(re.search(pattern, target) for pattern in patterns)
+    return next((pattern for pattern in patterns if re.search(pattern, target)), "")
+
+
+@lru_cache(maxsize=4096)
+def _authority(netloc: str) -> str:
+    try:
+        return urlsplit(canonical_url(f"http://{netloc}/")).netloc.removesuffix(":443")
+    except ValueError:
+        return netloc.lower()
 
 
 def _parse(text: str, place: str) -> dict[str, Source]:
@@ -301,14 +352,27 @@ def _parse(text: str, place: str) -> dict[str, Source]:
             source = Source.model_validate(table)
         except ValidationError as error:
             name = table.get("name", f"number {number}") if isinstance(table, dict) else f"number {number}"
-            problems = "; ".join(
-                f"{'.'.join(map(str, item['loc'])) or 'source'}: {item['msg']}" for item in error.errors()
-            )
+            problems = "; ".join(_problem(item["type"], item["loc"], item["msg"]) for item in error.errors())
             raise SettingsError(f"{place}: source {name}: {problems}") from error
         if source.name in sources:
             raise SettingsError(f"{place}: source {source.name} is defined twice")
         sources[source.name] = source
     return sources
+
+
+def _problem(kind: str, location: tuple[int | str, ...], message: str) -> str:
+    field = ".".join(map(str, location)) or "source"
+    known = Source.model_fields
+    if kind == "extra_forbidden":
+        close = difflib.get_close_matches(field, known, n=1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        return f"{field} is not a field of a source; {hint}fields: {', '.join(known)}"
+    about = known[str(location[0])].description if location and str(location[0]) in known else None
+    if kind == "missing":
+        return f"{field} is missing" + (f" ({about})" if about else "")
+    if kind == "string_pattern_mismatch":
+        return f"{field}: {message} (lower-case letters, digits and hyphens)"
+    return f"{field}: {message}"
 
 
 def sample_folder(settings: CrawlSettings) -> Path:

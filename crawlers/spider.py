@@ -13,6 +13,7 @@ import os
 import sys
 import time
 from collections import deque
+from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
@@ -26,28 +27,30 @@ from scrapy.http import Response
 from scrapy.utils.defer import deferred_from_coro
 from w3lib.url import safe_url_string
 
-from corpus.archive import ArchiveWriter, Exchange, Location, read_record
+from corpus.archive import ArchiveWriter, Exchange, Location, Record, read_record
 from corpus.errors import PlatformError, TerminalError
+from corpus.urls import canonical_url
 from crawlers.fates import Fate, of_status
 from crawlers.frontier import Found, Frontier, Task, Visit
 from crawlers.guards import Guard
-from crawlers.headers import charset_of, media_type
+from crawlers.headers import clean_value
 from crawlers.job import PROGRESS_MARK, CrawlStats, Job, to_dial, to_public
-from crawlers.links import (
-    MAX_SITEMAP_URLS,
-    Hints,
-    listed_results,
-    looks_like_html,
-    read_html,
-    read_sitemap,
-    robots_header,
-)
+from crawlers.links import MAX_SITEMAP_URLS, Hints, read_sitemap
 from crawlers.outcomes import Refused, of_error
+from crawlers.reading import (
+    Answer,
+    addresses,
+    hints_of,
+    opted_out,
+    takes,
+    type_fault,
+    unfinished,
+    unknown_coding,
+)
 from crawlers.robots import RobotsMiddleware
 
 _PROGRESS_EVERY_S = 0.5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_HTML = ("text/html", "application/xhtml+xml")
 _HOP_HEADERS = frozenset({"connection", "keep-alive", "proxy-connection", "upgrade"})
 
 
@@ -96,6 +99,7 @@ class PageSpider(Spider):
         self.fatal: BaseException | None = None
         self._reported = 0.0
         self._payloads: dict[str, Location] = {}
+        self._agent = job.settings.agent_name()
 
     @classmethod
     def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> PageSpider:
@@ -126,25 +130,31 @@ class PageSpider(Spider):
         """The request for the next page of the frontier, conditional where it was seen before."""
         if self.fatal is not None:
             return None
+        if self.stats.bytes_received >= self.source.max_total_bytes:
+            self.frontier.spend(f"over {self.source.max_total_bytes} bytes")
         task = self.frontier.claim()
         if task is None:
             return None
-        self.stats.requests += 1
-        headers = self._validators(task)
+        unmoved = task.unmoved and self._archived(task)
+        self.stats.requests += not unmoved
+        headers = {} if unmoved else self._validators(task)
         return Request(
             to_dial(task.url, self.job.dial),
             headers=headers,
-            meta={"task": task, "conditional": bool(headers)},
+            meta={"task": task, "conditional": bool(headers), "unmoved": unmoved},
             callback=self.parse,
             errback=self.failed,
             dont_filter=True,
         )
 
     def _validators(self, task: Task) -> dict[str, str]:
-        if task.payload is None or not (self.job.data_dir / task.payload.warc_file).is_file():
+        if not self._archived(task):
             return {}
         pairs = {"If-None-Match": task.etag, "If-Modified-Since": task.last_modified}
         return {name: value for name, value in pairs.items() if value}
+
+    def _archived(self, task: Task) -> bool:
+        return task.payload is not None and (self.job.data_dir / task.payload.warc_file).is_file()
 
     def raise_least_delay(self, delay: float) -> None:
         """Never go below robots.txt's Crawl-delay, whatever AutoThrottle measures."""
@@ -161,8 +171,11 @@ class PageSpider(Spider):
 
     def on_headers(self, headers: Any, request: Request, **_: Any) -> None:
         """Do not load bodies of types that are not taken."""
-        if "task" in request.meta and not self._takes(_media_type(headers)):
-            raise StopDownload(fail=False)
+        if "task" in request.meta:
+            media = clean_value((headers.get("Content-Type") or b"").decode("latin-1"))
+            answer = Answer(request.url, b"", media)
+            if not takes(answer.media, request.url, self.job.settings.content_types):
+                raise StopDownload(fail=False)
 
     def failed(self, failure: Any) -> None:
         """A request that brought no answer."""
@@ -222,33 +235,45 @@ class PageSpider(Spider):
 
     def _visit(self, task: Task, response: Response) -> Visit:
         status = response.status
+        if response.meta["unmoved"]:
+            return self._unmoved(task)
         if status == 304 and response.meta["conditional"]:
             return self._not_modified(task, response)
         if status in _REDIRECTS:
             return self._redirected(task, response)
-        if not 200 <= status < 300:
+        if status not in (200, 203):
             return Visit(of_status(status), status=status)
-        media = _media_type(response.headers)
-        if not self._takes(media):
-            return Visit(Fate("excluded", "type", media), status=status, facts={"content_type": media})
+        answer = _answer(task.url, response)
+        fault = type_fault(answer, self.job.settings.content_types, task.role)
+        if fault:
+            facts = {"content_type": answer.content_type[:255]}
+            return Visit(Fate("excluded", "type", fault[:500]), status=status, facts=facts)
+        left = unknown_coding(_values(response, "Content-Encoding"))
+        if left:
+            return Visit(Fate("failed", "encoding", f"content encoding {left}"), status=status)
+        raw: Response = response.meta["received"]
+        if unfinished(_values(raw, "Content-Encoding"), raw.body):
+            return Visit(Fate("failed", "cut_short", "its compressed stream has no end", True), status=status)
         if not response.body:
             return Visit(Fate("failed", "empty"), status=status)
-        return self._content(task, response, media)
-
-    def _takes(self, media: str) -> bool:
-        return not media or media in self.job.settings.content_types or media in _ARCHIVES
+        return self._content(task, response, answer)
 
     def _redirected(self, task: Task, response: Response) -> Visit:
-        location = (response.headers.get("Location") or b"").decode("latin-1")
-        target = to_public(safe_url_string(urljoin(response.url, location)), self.job.dial)
+        location = (response.headers.get("Location") or b"").strip()
         if not location:
             return Visit(Fate("failed", "bad_redirect", "without a Location"), status=response.status)
+        try:  # raw UTF-8 is read as such, other bytes stay as they are
+            named = to_public(urljoin(response.url, safe_url_string(location)), self.job.dial)
+            web = urlsplit(named).scheme in ("http", "https")
+            target = canonical_url(named) if web else named
+        except ValueError as error:
+            return Visit(Fate("failed", "bad_redirect", str(error)[:500]), status=response.status)
         if task.redirects >= self.job.settings.max_redirects:
             return Visit(Fate("failed", "redirects", f"more than {task.redirects}"), status=response.status)
         facts = {"final_url": target}
-        if urlsplit(target).scheme in ("http", "https") and not self.source.belongs(target):
+        if web and not self.source.belongs(target):
             return Visit(Fate("excluded", "offsite", f"redirects to {target}"), response.status, facts)
-        self.guard.check_form(to_dial(target, self.job.dial))
+        self.guard.check_form(to_dial(named, self.job.dial))  # not the canonical one: it has lost credentials
         link = Found(target, task.depth, task.url, task.chemicals, task.role)
         return Visit(Fate("excluded", "redirect", f"to {target}"), response.status, facts, (link,))
 
@@ -256,29 +281,42 @@ class PageSpider(Spider):
         assert task.payload is not None
         record = read_record(self.job.data_dir, task.payload.warc_file, task.payload.offset)
         self.archive.write_revisit(_exchange(response, task.url), record, not_modified=True)
-        self.stats.unchanged += 1
-        media = media_type(record.header("Content-Type"))
-        hints = self._hints(task, record.payload, media, charset_of(record.header("Content-Type")))
         facts = {"etag": _header(response, "ETag") or task.etag}
-        links = self._links(task, record.payload, media, hints)
-        return Visit(self._fate(task, hints, record.header("X-Robots-Tag")), 304, facts, links)
+        modified = _header(response, "Last-Modified")
+        return self._as_before(task, record, facts | ({"last_modified": modified} if modified else {}))
 
-    def _content(self, task: Task, response: Response, media: str) -> Visit:
-        body: bytes = response.body
-        declared = _header(response, "Content-Type")
-        hints = self._hints(task, body, media, charset_of(declared))
-        links = self._links(task, body, media, hints)
-        fate = self._fate(task, hints, _header(response, "X-Robots-Tag"))
+    def _unmoved(self, task: Task) -> Visit:
+        """The page as it was on its last visit: a trusted sitemap says that it did not change."""
+        assert task.payload is not None
+        record = read_record(self.job.data_dir, task.payload.warc_file, task.payload.offset)
+        return replace(self._as_before(task, record, {}), asked=False)
+
+    def _as_before(self, task: Task, record: Record, facts: dict[str, Any]) -> Visit:
+        self.stats.unchanged += 1
+        answer = Answer(
+            task.url,
+            record.payload,
+            clean_value(record.header("Content-Type")),
+            record.all_headers("X-Robots-Tag"),
+            record.all_headers("tdm-reservation"),
+        )
+        hints = self._hints(task, answer)
+        return Visit(self._fate(task, answer, hints), 304, facts, self._links(task, answer, hints))
+
+    def _content(self, task: Task, response: Response, answer: Answer) -> Visit:
+        hints = self._hints(task, answer)
+        links = self._links(task, answer, hints)
+        fate = self._fate(task, answer, hints)
         facts: dict[str, Any] = {
             "final_url": task.url,
             "canonical_url": to_public(hints.canonical, self.job.dial),
-            "content_type": declared[:255],
-            "charset": charset_of(declared),
+            "content_type": answer.content_type[:255],
+            "charset": answer.charset,
             "etag": _header(response, "ETag"),
             "last_modified": _header(response, "Last-Modified"),
         }
         if fate.state == "kept":
-            facts |= self._store_payload(task, response, body)
+            facts |= self._store_payload(task, response, answer.body)
         self.stats.bytes_received += len(response.meta["received"].body)
         return Visit(fate, response.status, facts, links, transferred=True)
 
@@ -310,42 +348,25 @@ class PageSpider(Spider):
         self.archive.write_revisit(exchange, record, not_modified=False)
         return known
 
-    def _fate(self, task: Task, hints: Hints, header: str) -> Fate:
-        """Pages that ask not to be indexed are left out (listings are only read for their links)."""
-        noindex = hints.noindex or robots_header(header)[0]
-        if task.role == "content" and noindex and self.source.obey_noindex:
-            return Fate("excluded", "noindex", "its robots tags say so")
-        return Fate("kept")
+    def _fate(self, task: Task, answer: Answer, hints: Hints) -> Fate:
+        """Pages that ask to be left out are (listings are only read for their links)."""
+        out = opted_out(self.source, answer, task.role, hints, agent=self._agent)
+        return out or Fate("kept")
 
-    def _hints(self, task: Task, body: bytes, media: str, charset: str) -> Hints:
-        if task.role == "sitemap" or not (media in _HTML or (not media and looks_like_html(body))):
-            return Hints()
-        listing = task.role == "search"
-        wanted = (
-            not task.probe
-            and task.depth < self.source.depth
-            and (listing or bool(self.source.follow_content))
-        )
-        css = self.source.results_css if listing else ""
-        return read_html(body, task.url, charset, css, links=wanted)
+    def _hints(self, task: Task, answer: Answer) -> Hints:
+        wanted = not task.probe and task.depth < self.source.depth
+        return hints_of(self.source, answer, task.role, links=wanted, agent=self._agent)
 
-    def _links(self, task: Task, body: bytes, media: str, hints: Hints) -> list[Found]:
+    def _links(self, task: Task, answer: Answer, hints: Hints) -> list[Found]:
         if task.probe:
             return []
         if task.role == "sitemap":
-            return self._sitemap_links(task, body)
-        listing = task.role == "search"
-        addresses = (
-            list(hints.links) if not (hints.nofollow and self.source.obey_noindex and not listing) else []
-        )
-        if listing and self.source.results_pattern:
-            found = listed_results(
-                body.decode("utf-8", "replace"), self.source.results_pattern, self.source.results_template
-            )
-            addresses += [urljoin(self.source.base, address) for address in found]
+            return self._sitemap_links(task, answer.body)
         if task.depth >= self.source.depth:
             return []
-        wanted = [url for url in addresses if self.source.follows(url, listing=listing)]
+        listing = task.role == "search"
+        named = addresses(self.source, answer, task.role, hints, agent=self._agent)
+        wanted = [url for url in named if self.source.follows(url, listing=listing)]
         limit = self.job.settings.max_links_per_page
         self.stats.links_over_limit += max(0, len(wanted) - limit)
         chemicals = task.chemicals if listing else ()
@@ -358,33 +379,42 @@ class PageSpider(Spider):
             is_index, entries = read_sitemap(body, task.url)
         except ValueError as error:
             raise TerminalError(str(error), reason="sitemap") from error
-        urls = [to_public(entry.url, self.job.dial) for entry in entries]
+        changed = {to_public(entry.url, self.job.dial): entry.lastmod for entry in entries}
         if is_index:
             if task.depth >= _SITEMAP_LEVELS:
                 raise TerminalError("sitemap indexes inside indexes", reason="sitemap")
             return [
                 Found(url, task.depth + 1, task.url, (), "sitemap")
-                for url in urls
+                for url in changed
                 if self.source.belongs(url)
             ]
-        wanted = [url for url in urls if self.source.follows(url, listing=True)]
+        wanted = [url for url in changed if self.source.follows(url, listing=True)]
         self.stats.links_over_limit += max(0, len(wanted) - MAX_SITEMAP_URLS)
         return [
-            Found(url, task.depth + 1, task.url, (), self.source.role(url))
+            Found(url, task.depth + 1, task.url, (), self.source.role(url), changed[url])
             for url in wanted[:MAX_SITEMAP_URLS]
         ]
 
 
-_ARCHIVES = frozenset({"application/gzip", "application/x-gzip"})  # compressed sitemaps
 _SITEMAP_LEVELS = 2
 
 
-def _media_type(headers: Any) -> str:
-    return media_type((headers.get("Content-Type") or b"").decode("latin-1"))
-
-
 def _header(response: Response, name: str) -> str:
-    return (response.headers.get(name) or b"").decode("latin-1").strip()
+    return clean_value((response.headers.get(name) or b"").decode("latin-1"))
+
+
+def _values(response: Response, name: str) -> list[str]:
+    return [clean_value(value.decode("latin-1")) for value in response.headers.getlist(name)]
+
+
+def _answer(url: str, response: Response) -> Answer:
+    return Answer(
+        url,
+        response.body,
+        _header(response, "Content-Type"),
+        _values(response, "X-Robots-Tag"),
+        _values(response, "tdm-reservation"),
+    )
 
 
 def _pairs(headers: Any) -> list[tuple[str, str]]:

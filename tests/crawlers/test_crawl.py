@@ -15,6 +15,7 @@ from corpus.archive import iterate_records, read_payload
 from corpus.errors import TerminalError, TransientError
 from crawlers.job import CrawlStats
 from crawlers.runner import check_result
+from crawlers.tdm import WELL_KNOWN
 from tests.crawlers.helpers import Ground, source
 from tests.servers.site import Reply, Site, article, links, serve
 
@@ -62,7 +63,7 @@ def build(site: Site, other: Site) -> None:
     site.redirect("/to-other", f"{other.base}/stolen")
     site.redirect("/nowhere", "")
     site.page("/noindex", '<html><head><meta name="robots" content="noindex"></head><body>x</body></html>')
-    site.page("/header-noindex", article("x"), headers={"X-Robots-Tag": "googlebot: none, noindex"})
+    site.page("/header-noindex", article("x"), headers={"X-Robots-Tag": "noarchive, noindex"})
     site.page("/tracked", article("Tracked"))
     site.page("/nofollow", '<html><body><a rel="nofollow" href="/unseen">x</a></body></html>')
     site.page("/long", links("/" + "a" * 2500))
@@ -186,7 +187,7 @@ def test_budgets_hold_on_floods_and_endless_calendars(tmp_path: Path) -> None:
         ground = Ground.at(tmp_path)
         stats = ground.crawl(source(site, depth=4, max_pages=40), settings={"max_bytes": 2_000_000})
         rows = ground.pages()
-        asked = [hit for hit in site.hits if hit.path != "/robots.txt"]
+        asked = [hit for hit in site.hits if hit.path not in ("/robots.txt", WELL_KNOWN)]
         assert len(asked) == 40
         assert stats.links_over_limit == 8000
         over = [row for row in rows.values() if row.reason == "budget"]

@@ -16,15 +16,17 @@ from hypothesis import strategies as st
 from corpus.errors import SettingsError
 from corpus.urls import canonical_url
 from crawlers.guards import Guard, is_public
-from crawlers.headers import charset_of, media_type
+from crawlers.headers import charset_of, clean_value, media_type, reservation, robots_tags
 from crawlers.job import join_password, split_password, to_dial, to_public
-from crawlers.links import listed_results, read_html, read_sitemap, robots_header
+from crawlers.links import listed_results, read_html, read_sitemap
 from crawlers.middlewares import retry_after
 from crawlers.outcomes import Refused
+from crawlers.reading import unfinished
 from crawlers.robots import read_rules
 from crawlers.sample_site import read_manifest
 from crawlers.settings import CrawlSettings
-from crawlers.sources import Named, Source, enabled_sources, load_sources, query_links, sample_folder
+from crawlers.sources import Named, Source, Verdict, enabled_sources, load_sources, query_links, sample_folder
+from crawlers.tdm import read_reservations
 
 BENZENE = Named("71-43-2", "71-43-2", (("benzene", "en"), ("苯", "zh"), ("benzene", "en")))
 MINTED = Named("x-1", None, (("mystery", "en"),))
@@ -77,9 +79,7 @@ def test_guard_lets_named_hosts_through_and_pins_what_it_checked() -> None:
 
 def test_shipped_sources_are_valid_and_only_the_sample_is_enabled() -> None:
     sources = load_sources(CrawlSettings())
-    assert {"sample", "wikipedia-en", "wikipedia-zh", "pubchem", "cameo", "niosh-npg", "icsc", "echa"} <= set(
-        sources
-    )
+    assert {"sample", "wikipedia-en", "wikipedia-zh", "pubchem", "cameo", "niosh-npg", "icsc", "echa", "europe-pmc", "chemicalbook-zh"} <= set(sources)  # fmt: skip
     assert [source.name for source in enabled_sources(CrawlSettings())] == ["sample"]
     for source in sources.values():
         assert source.licence
@@ -129,7 +129,11 @@ def test_any_name_gives_canonical_links(names: list[str]) -> None:
         ({"query_links": ["/x?{nonsense}"]}, "template"), ({"query_links": ["/x"]}, "template"),
         ({"query_links": ["/{name}{"]}, "template"), ({"base": "file:///x"}, "http"), ({"charset": "nope"}, "charset"),
         ({"deny": ["("]}, "regular expression"), ({"query_links": []}, "needs query_links"), ({"speed": 3}, "speed"),
-        ({"results_pattern": "x"}, "belong together"),
+        ({"results_pattern": "x"}, "belong together"), ({"delay": 3}, "did you mean delay_s"),
+        ({"speed": 3}, "fields: name, title"), ({"kind": "shop"}, "'platform', 'encyclopedia', 'database'"),
+        ({"query_role": "list"}, "'content', 'search' or 'sitemap'"), ({"name": "Mine!"}, "lower-case letters"),
+        ({"per_host": 99}, "per_host: .*less than or equal to 16"), ({"depth": "deep"}, "depth: .*integer"),
+        ({"languages": []}, "languages"), ({"licence": None}, "licence is missing .Licence of the content"),
     ],
 )  # fmt: skip
 def test_wrong_source_is_said_with_its_place(tmp_path: Path, change: dict[str, Any], message: str) -> None:
@@ -138,12 +142,12 @@ def test_wrong_source_is_said_with_its_place(tmp_path: Path, change: dict[str, A
     fields = {"name": "mine", "title": "M", "kind": "site", "languages": ["en"], "licence": "x",
               "base": "https://example.org", "query_links": ["/{name}"]} | change  # fmt: skip
     path = tmp_path / "own.toml"
-    rows = "\n".join(f"{key} = {json.dumps(value)}" for key, value in fields.items())
+    rows = "\n".join(f"{key} = {json.dumps(value)}" for key, value in fields.items() if value is not None)
     path.write_text(f"[[source]]\n{rows}\n", encoding="utf-8")
     with pytest.raises(SettingsError, match=message) as caught:
         load_sources(CrawlSettings(sources_file=path))
     assert "own.toml" in str(caught.value)
-    assert "mine" in str(caught.value)
+    assert str(fields["name"]) in str(caught.value)
 
 
 def test_robots_statuses() -> None:
@@ -192,6 +196,8 @@ def test_html_hints() -> None:
     )
     assert (hints.canonical, hints.noindex, hints.nofollow) == ("http://a.example/real", True, False)
     assert len(read_html(page.encode(), "http://a.example/x", "utf-8", "#r").links) == 2
+    late = b"<html><body><a href=/a>x</a></body></html><a href=/b>y</a><html><body><a href=/c>z</a></body></html>"
+    assert read_html(late, "http://a.example/").links == tuple(f"http://a.example/{name}" for name in "abc")
     for bad in (b"", b"\x00\x00", b"<" * 1000, b"<div>" * 5000):
         assert read_html(bad, "http://a.example/").links == ()
 
@@ -200,11 +206,25 @@ def test_header_values() -> None:
     assert charset_of('text/html; boundary=x; CHARSET="GB2312"') == "gb2312"
     assert charset_of("text/html") == ""
     assert media_type(" Text/HTML ; charset=x") == "text/html"
-    assert robots_header("googlebot: noindex") == (False, False)
-    assert robots_header("none") == (True, True)
+    assert robots_tags(["googlebot: noindex, nofollow"], "HChemSafety") == (False, False)
+    assert robots_tags(["googlebot: noindex", "nofollow"], "HChemSafety") == (False, True)
+    assert robots_tags(["hchemsafety: noindex"], "HChemSafety") == (True, False)
+    assert robots_tags(["unavailable_after: 25 Jun 2010 15:00:00 PST, noindex"], "HChemSafety")[0]
+    assert robots_tags(["none"], "HChemSafety") == (True, True)
+    assert [reservation(one) for one in (["1"], [" 0 "], [], ["x"], ["0", "1"])] == [
+        True,
+        False,
+        None,
+        None,
+        True,
+    ]
+    assert clean_value("a\x00b\r\nc ") == "abc"
+    assert clean_value("e" * 5000) == ""
     assert retry_after("120") == 120
     assert retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0
-    assert retry_after("soon") is None
+    for odd in ("soon", "", "²", "-5", "1.5", "Wed, 99 Oct 2015", "Mon, 01 Jan 99999 00:00:00 GMT", "\x00"):
+        assert retry_after(odd) is None
+    assert retry_after("9" * 400) == float("inf")
 
 
 def test_addresses_are_swapped_only_at_their_base() -> None:
@@ -238,3 +258,59 @@ def test_stage_does_not_load_scrapy() -> None:
         "import sys, crawlers.stage; sys.exit('scrapy' in sys.modules or 'twisted.internet' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_hosts_are_compared_in_one_spelling() -> None:
+    own = a_source(base="http://例子.test:80", hosts=[], start=["/苯"])
+    assert own.allowed_hosts == frozenset({"xn--fsqu00a.test"})
+    assert own.belongs("http://xn--fsqu00a.test/x")
+    assert own.belongs("http://例子.TEST./x")
+    assert not own.belongs("http://例子.test:8080/x")
+    assert own.verdict("http://x.example/", listing=True).reason == "host"
+    denying = a_source(deny=["^/a"], follow_listing=["^/b", "^/a"])
+    assert denying.verdict("https://example.org/a", listing=True).rule == "deny ^/a"
+    assert denying.verdict("https://example.org/b", listing=True).rule == "follow_listing ^/b"
+    assert denying.verdict("https://example.org/b", listing=False) == Verdict(
+        False, "pattern", "follow_content is empty"
+    )
+
+
+def test_reservations_of_a_host() -> None:
+    rules = read_reservations(
+        200,
+        b'[{"location": "/a/open", "tdm-reservation": 0}, {"location": "/a/", "tdm-reservation": 1},'
+        b'{"location": "/*.pdf$", "tdm-reservation": "1"}, {"location": "/\xe8\x8b\xaf/", "tdm-reservation": 1}]',
+    )
+    told = {
+        "/a/open/x": False, "/a/b": True, "/b": None, "/b/x.pdf": True, "/b/x.pdf?y": None, "/%E8%8B%AF/1": True,
+    }  # fmt: skip
+    assert {path: rules.reserved(f"https://example.org{path}") for path in told} == told
+    everything = b'{"location": "/", "tdm-reservation": 1}'
+    assert read_reservations(200, everything).reserved("https://example.org/x")
+    for status, body in ((404, everything), (500, everything), (200, b"<html>"), (200, b"[" * 100_000), (200, b'"x"'), (200, b'[{"location": "/\\nAllow: /"}]')):  # fmt: skip
+        assert read_reservations(status, body).reserved("https://example.org/x") is None
+
+
+@given(
+    st.binary(max_size=400),
+    st.sampled_from(
+        [b"", b"[{", b'[{"location": "/', b"User-agent: *\nDisallow: ", b"<a href='", b"\x1f\x8b"]
+    ),
+)
+@settings(max_examples=150, deadline=None)
+def test_no_bytes_of_a_host_raise(noise: bytes, start: bytes) -> None:
+    body = start + noise
+    read_reservations(200, body).reserved("https://example.org/x")
+    rules = read_rules(200, body)
+    assert 0 <= rules.delay("HChemSafety") <= 300
+    rules.allowed("https://example.org/x", "HChemSafety")
+    rules.sitemaps("https://example.org/")
+    for link in read_html(body, "https://example.org/x", "gb2312").links:
+        assert canonical_url(link) == link
+    assert isinstance(unfinished(["gzip"], body), bool)
+    assert isinstance(unfinished(["br"], body), bool)
+    assert isinstance(unfinished(["deflate"], body), bool)
+    text = noise.decode("latin-1")
+    robots_tags([text], "HChemSafety")
+    retry_after(text)
+    assert "\x00" not in clean_value(text)

@@ -7,19 +7,32 @@ to go wrong can be asked for: slow bodies, torn answers, wrong lengths, floods.
 from __future__ import annotations
 
 import contextlib
+import ssl
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
 from urllib.parse import urlsplit
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 HTML = "text/html; charset=utf-8"
 
 
 @dataclass
 class Reply:
-    """An answer. ``drip``: seconds between the body's bytes; ``torn``: closed after that many bytes."""
+    """An answer. ``drip``: seconds between the body's bytes; ``torn``: closed after that many bytes.
+
+    ``raw``: sent instead of everything else, status line included; then the connection is closed.
+    """
 
     body: bytes = b""
     status: int = 200
@@ -29,6 +42,7 @@ class Reply:
     torn: int | None = None
     delay: float = 0.0
     length: bool = True
+    raw: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -73,6 +87,11 @@ class Site:
         """A redirect to an absolute or relative address."""
         self.routes[path] = lambda hit: Reply(b"", status, headers={"Location": target})
 
+    def raw(self, path: str, *lines: bytes, body: bytes = b"", status: bytes = b"HTTP/1.1 200 OK") -> None:
+        """An answer written byte for byte: status line, header lines, body; then the connection closes."""
+        sent = b"\r\n".join([status, *lines, b"Connection: close", b"", body])
+        self.routes[path] = lambda hit: Reply(raw=sent)
+
     def series(self, path: str, *replies: Reply) -> None:
         """One reply after the other; the last one stays."""
         count = iter(range(10**9))
@@ -105,13 +124,16 @@ def article(name: str) -> str:
 
 
 @contextlib.contextmanager
-def serve(site: Site | None = None) -> Iterator[Site]:
-    """Run the site on a free port of loopback."""
+def serve(site: Site | None = None, *, tls: bool = False) -> Iterator[Site]:
+    """Run the site on a free port of loopback; ``tls``: with a certificate that nobody has signed."""
     own = site or Site()
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(own))
     server.daemon_threads = True
     own.netloc = f"127.0.0.1:{server.server_address[1]}"
-    own.base = f"http://{own.netloc}"
+    own.base = f"{'https' if tls else 'http'}://{own.netloc}"
+    if tls:
+        server.handle_error = lambda *_: None  # type: ignore[method-assign]  # handshakes are meant to fail
+        server.socket = _self_signed().wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:
@@ -120,6 +142,26 @@ def serve(site: Site | None = None) -> Iterator[Site]:
         server.shutdown()
         server.server_close()
         thread.join(timeout=5)
+
+
+def _self_signed() -> ssl.SSLContext:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    moment = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(moment - timedelta(days=1))
+        .not_valid_after(moment + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with tempfile.NamedTemporaryFile(suffix=".pem") as file:
+        file.write(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+        file.write(certificate.public_bytes(Encoding.PEM))
+        file.flush()
+        context.load_cert_chain(file.name)
+    return context
 
 
 def _handler(site: Site) -> type[BaseHTTPRequestHandler]:
@@ -137,6 +179,10 @@ def _handler(site: Site) -> type[BaseHTTPRequestHandler]:
 
         def _send(self, reply: Reply) -> None:
             time.sleep(reply.delay)
+            if reply.raw is not None:
+                self.wfile.write(reply.raw)
+                self.close_connection = True
+                return
             self.send_response(reply.status)
             if reply.content_type:
                 self.send_header("Content-Type", reply.content_type)
