@@ -16,7 +16,7 @@ import csv
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from sqlalchemy.orm import Session
 
 from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import Chemical, ChemicalName
+from corpus.chemical_lists import ListRow, check_row, read_rows
 from corpus.errors import SettingsError, TerminalError
 from corpus.ids import digest
 from corpus.names import as_cas, find_cas, normalise_name, simplified, valid_cas
@@ -35,6 +36,7 @@ __all__ = [
     "ChemicalRecord",
     "LoadReport",
     "Name",
+    "RemovalReport",
     "add_chemical",
     "as_cas",
     "build_repository",
@@ -45,6 +47,8 @@ __all__ = [
     "load_chemicals",
     "normalise_name",
     "read_user_list",
+    "remove_chemical",
+    "remove_list",
     "simplified",
     "store_records",
     "valid_cas",
@@ -94,6 +98,8 @@ _SOLUTION = re.compile(
     re.IGNORECASE,
 )
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
+_USER = "user"
+_USER_LIST = "user list "
 
 
 @dataclass(frozen=True)
@@ -139,7 +145,11 @@ class ChemicalRecord:
 
 @dataclass
 class LoadReport:
-    """What an import did. ``errors`` holds one line per bad row, with its line number."""
+    """What an import did.
+
+    ``errors`` holds one line per row that was not loaded, ``reviews`` one per name or
+    value that was left out of a row that was, each with its line number.
+    """
 
     added: int = 0
     updated: int = 0
@@ -147,6 +157,15 @@ class LoadReport:
     total: int = 0
     names: int = 0
     errors: list[str] = field(default_factory=list)
+    reviews: list[str] = field(default_factory=list)
+
+
+@dataclass
+class RemovalReport:
+    """What was removed: names, and substances of which nothing was left."""
+
+    names: int = 0
+    substances: int = 0
 
 
 def chemical_key(cas: str | None, name: str) -> str:
@@ -233,7 +252,29 @@ def _package_records(settings: ChemicalSettings, extra: Iterable[str]) -> dict[s
         synonyms.setdefault(row[1], []).extend([*row[8:9], *row[7:8], *row[9:]])
     for cas, record in records.items():
         _name_record(record, synonyms.get(cas, []), listed.get(cas, []), settings.synonyms)
+    _drop_misplaced_names(records, listed)
     return records
+
+
+def _drop_misplaced_names(records: Mapping[str, ChemicalRecord], listed: Mapping[str, Sequence[str]]) -> None:
+    """A substance that the hazard lists name otherwise loses a name that is another's by those lists.
+
+    (The identifiers give stereoisomers one name: endrin is called dieldrin there.)
+    """
+    mains: dict[str, set[str]] = {}  # main names that a hazard list confirms
+    for cas, texts in listed.items():
+        names = records[cas].names
+        if names and normalise_name(names[0].text) in map(normalise_name, texts):
+            mains.setdefault(normalise_name(names[0].text), set()).add(cas)
+    for cas, record in records.items():
+        own = {normalise_name(text) for text in listed.get(cas, ())}
+        forms = [normalise_name(name.text) for name in record.names]
+        if not own.intersection(forms):
+            continue
+        names, record.names = record.names, []
+        for name, form in zip(names, forms, strict=True):
+            if form in own or not mains.get(form, set()) - {cas}:
+                record.add(name.text, name.kind, name.source, name.language)
 
 
 def _name_record(record: ChemicalRecord, synonyms: list[str], listed: list[str], limit: int) -> None:
@@ -386,9 +427,12 @@ def _update_names(
         name_id = digest("name", record.key, name.language, normalised)
         wanted.add(name_id)
         if name_id not in present:
+            source = name.source
+            if _is_users(source) and any(_is_main(row, name.language) for row in present.values()):
+                source = source.removesuffix(ALIAS) + ALIAS  # a known substance keeps its main name
             present[name_id] = ChemicalName(
                 name_id=name_id, key=record.key, name=name.text, normalised=normalised,
-                language=name.language, kind=name.kind, source=name.source,
+                language=name.language, kind=name.kind, source=source,
             )  # fmt: skip
             session.add(present[name_id])
             changed = True
@@ -396,6 +440,10 @@ def _update_names(
         session.delete(present.pop(name_id))
         changed = True
     return changed
+
+
+def _is_main(row: ChemicalName, language: str) -> bool:
+    return row.language == language and not row.source.endswith(ALIAS)
 
 
 def _drop_stale(
@@ -409,61 +457,220 @@ def _drop_stale(
             session.execute(delete(Chemical).where(Chemical.key == key))
 
 
-# --- lists of the user ---------------------------------------------------------
+# --- entries of the user ------------------------------------------------------
 
-_COLUMNS = {
-    "name": ("name", "name_en", "english name", "substance", "chemical", "英文名", "英文名称"),
-    "cas": ("cas", "cas_no", "cas no", "cas no.", "cas number", "casrn", "cas号", "cas编号"),
-    "aliases": ("aliases", "alias", "synonyms", "别名", "aliases_zh"),
-    "name_zh": ("name_zh", "zh", "zh name", "chinese name", "中文名", "中文名称", "名称", "品名"),
-    "formula": ("formula", "分子式"),
-    "un": ("un", "un number", "un_number", "un号", "联合国编号"),
-}
+_Owners = Mapping[str, set[str]]
+"""Normal form of a name → keys of the substances that have it."""
 
 
 def read_user_list(path: Path) -> tuple[list[ChemicalRecord], list[str]]:
     """Read a user's CSV or JSON list: records merged by CAS, and one message per bad row.
 
-    Columns: name, cas, aliases, name_zh, formula, un (zh headings understood);
-    UTF-8 or GB18030. Raises SettingsError for a file that cannot be read at all.
+    Columns: name, cas, aliases, name_zh, formula, un (zh headings understood), separated
+    by comma, semicolon or tab; UTF-8, UTF-16 with BOM or GB18030. Names that the list
+    itself gives to two CAS numbers are left out. Raises SettingsError for a file that
+    cannot be read at all.
     """
-    text = _read_text(path)
-    source = f"user list {path.name}"[: 64 - len(ALIAS)]
-    records: dict[str, ChemicalRecord] = {}
-    errors: list[str] = []
-    for line, row in _user_rows(path, text):
-        try:
-            _add_row(records, row, source)
-        except TerminalError as error:
-            errors.append(f"{path.name}, line {line}: {error}")
-    return [records[key] for key in sorted(records)], errors
+    found = read_rows(path)
+    report = LoadReport(errors=found.errors, reviews=found.reviews)
+    return _records(found.rows, _source_of(path), {}, report), report.errors
 
 
-def import_list(catalogue: Catalogue, path: Path) -> LoadReport:
-    """Merge a user's list into the catalogue; bad rows are reported by line, the rest loads."""
-    records, errors = read_user_list(path)
-    with catalogue.writing() as session:
-        report = store_records(session, records)
-    report.errors = errors
-    return report
+def import_list(
+    catalogue: Catalogue, path: Path, *, shared: bool = False, dry_run: bool = False
+) -> LoadReport:
+    """Merge a user's list into the catalogue; bad rows are reported by line, the rest loads.
+
+    A row without a CAS number extends the substance that its names lead to. A name that
+    is another substance's already (or stands with two CAS numbers in the list) is left
+    out and reported for review, unless ``shared``. ``dry_run`` reports and changes nothing.
+    """
+    found = read_rows(path)
+    report = LoadReport(errors=found.errors, reviews=found.reviews)
+    return _store_rows(catalogue, found.rows, _source_of(path), report, shared=shared, dry_run=dry_run)[1]
 
 
 def add_chemical(
-    catalogue: Catalogue, name: str, *, cas: str = "", name_zh: str = "", aliases: Sequence[str] = ()
+    catalogue: Catalogue,
+    name: str,
+    *,
+    cas: str = "",
+    name_zh: str = "",
+    aliases: Sequence[str] = (),
+    formula: str = "",
+    un: str = "",
+    shared: bool = False,
+    dry_run: bool = False,
 ) -> tuple[str, LoadReport]:
-    """Add one substance, or names to a known one; returns its key.
+    """Add one substance, or names to a known one; returns its key. ``shared`` as in ``import_list``.
 
-    Raises SettingsError for a wrong CAS number or no name at all.
+    Raises SettingsError for a wrong CAS number, no name at all, or names of several substances.
     """
-    records: dict[str, ChemicalRecord] = {}
+    report = LoadReport()
+    given = {
+        "name": name,
+        "cas": cas,
+        "name_zh": name_zh,
+        "aliases": list(aliases),
+        "formula": formula,
+        "un": un,
+    }
     try:
-        row = {"name": name, "cas": cas, "name_zh": name_zh, "aliases": list(aliases)}
-        _add_row(records, row, "user")
+        row = check_row(given, "", report.reviews)
     except TerminalError as error:
         raise SettingsError(str(error)) from error
+    records, report = _store_rows(catalogue, [row], _USER, report, shared=shared, dry_run=dry_run)
+    if not records:
+        raise SettingsError(report.errors[0])
+    return records[0].key, report
+
+
+def _store_rows(
+    catalogue: Catalogue,
+    rows: Sequence[ListRow],
+    source: str,
+    report: LoadReport,
+    *,
+    shared: bool,
+    dry_run: bool,
+) -> tuple[list[ChemicalRecord], LoadReport]:
     with catalogue.writing() as session:
-        report = store_records(session, list(records.values()))
-    return next(iter(records)), report
+        owners: dict[str, set[str]] = {}
+        wanted = {normalise_name(text)[:512] for row in rows for text in (*row.mains, *row.aliases)}
+        for normalised, key in session.execute(select(ChemicalName.normalised, ChemicalName.key)):
+            if normalised in wanted:
+                owners.setdefault(normalised, set()).add(key)
+        records = _records(rows, source, owners, report, shared=shared)
+        stored = store_records(session, records)
+        if dry_run:
+            session.rollback()
+    stored.errors, stored.reviews = report.errors, report.reviews
+    return records, stored
+
+
+def _records(
+    rows: Sequence[ListRow], source: str, owners: _Owners, report: LoadReport, *, shared: bool = False
+) -> list[ChemicalRecord]:
+    """Rows merged by substance, ordered by key; what cannot be decided goes to the report."""
+    claims: dict[str, set[str]] = {}
+    for row in rows:
+        if row.cas:
+            for text in (*row.mains, *row.aliases):
+                claims.setdefault(normalise_name(text)[:512], set()).add(row.cas)
+    records: dict[str, ChemicalRecord] = {}
+    for row in rows:
+        key = row.cas or _key_by_name(row, owners, claims, report)
+        if key is None:
+            continue
+        record = records.setdefault(key, ChemicalRecord(key, as_cas(key), provenance=source))
+        for text in (*row.mains, *row.aliases):
+            others = set() if shared else _others(text, key, owners, claims)
+            if others:
+                report.reviews.append(
+                    f"{row.place}{text!r} is also a name of {', '.join(sorted(others))}: not given to {key}"
+                )
+            else:
+                record.add(text, "common", source)
+        record.un_numbers = tuple(sorted({*record.un_numbers, *row.un_numbers}))
+        record.formula = record.formula or row.formula
+    return [records[key] for key in sorted(records)]
+
+
+def _key_by_name(row: ListRow, owners: _Owners, claims: _Owners, report: LoadReport) -> str | None:
+    """The substance of a row without a CAS number: the one its main names lead to, else a minted key."""
+    found: set[str] = set()
+    for text in row.mains:
+        normalised = normalise_name(text)[:512]
+        found |= owners.get(normalised, set()) or claims.get(normalised, set())
+    if len(found) > 1:
+        report.errors.append(f"{row.place}the names lead to {', '.join(sorted(found))}; give the CAS number")
+        return None
+    return found.pop() if found else chemical_key(None, row.mains[0])
+
+
+def _others(text: str, key: str, owners: _Owners, claims: _Owners) -> set[str]:
+    """Other substances that have or claim the name; none where it is this one's in the catalogue already."""
+    normalised = normalise_name(text)[:512]
+    known = owners.get(normalised, set())
+    return set() if key in known else (known | claims.get(normalised, set())) - {key}
+
+
+def remove_chemical(
+    catalogue: Catalogue, which: str, *, name: str = "", dry_run: bool = False
+) -> RemovalReport:
+    """Take back what the user gave a substance: all names, or one; the substance too if nothing is left.
+
+    Raises SettingsError for an unknown or ambiguous substance and for names of the built-in repository.
+    """
+    with catalogue.writing() as session:
+        keys = find_chemicals(session, which)
+        if len(keys) != 1:
+            raise SettingsError(
+                f"{which!r} may be any of {', '.join(keys)}; give the key"
+                if keys
+                else f"no chemical is called {which!r}"
+            )
+        rows = session.scalars(select(ChemicalName).where(ChemicalName.key == keys[0])).all()
+        chosen = [row for row in rows if not name or row.normalised == normalise_name(name)[:512]]
+        if name and not chosen:
+            raise SettingsError(f"{keys[0]} has no name {name!r}")
+        own = [row for row in chosen if _is_users(row.source)]
+        built_in = session.get_one(Chemical, keys[0]).provenance in (PACKAGE, TABLE)
+        if not own and (rows or built_in):
+            raise SettingsError(
+                f"{name or keys[0]!r} is of the built-in repository, not of the user's entries; nothing to remove"
+            )
+        return _remove(session, own, {keys[0]}, dry_run=dry_run)
+
+
+def remove_list(catalogue: Catalogue, list_name: str, *, dry_run: bool = False) -> RemovalReport:
+    """Take back an import: the names that a list (its file name) brought, and the substances of those alone.
+
+    Raises SettingsError where no list of that name was imported.
+    """
+    source = _source_of(Path(list_name))
+    with catalogue.writing() as session:
+        rows = session.scalars(
+            select(ChemicalName).where(ChemicalName.source.in_((source, source + ALIAS)))
+        ).all()
+        bare = set(session.scalars(select(Chemical.key).where(Chemical.provenance == source)))
+        if not rows and not bare:
+            raise SettingsError(f"no name came from a list called {Path(list_name).name!r}")
+        return _remove(session, rows, {row.key for row in rows} | bare, dry_run=dry_run)
+
+
+def _remove(
+    session: Session, names: Sequence[ChemicalName], keys: Iterable[str], *, dry_run: bool
+) -> RemovalReport:
+    report = RemovalReport(names=len(names))
+    for row in names:
+        session.delete(row)
+    session.flush()
+    built_in: dict[str, ChemicalRecord] = {}
+    restored: list[ChemicalRecord] = []
+    for key in sorted(keys):
+        sources = list(session.scalars(select(ChemicalName.source).where(ChemicalName.key == key)))
+        chemical = session.get_one(Chemical, key)
+        if any(map(_is_users, sources)):
+            continue
+        if not sources and chemical.provenance not in (PACKAGE, TABLE):
+            session.delete(chemical)
+            report.substances += 1
+            continue
+        built_in = built_in or {record.key: record for record in build_repository()}
+        if key in built_in:  # what the list said beside names must not stay; what both named must not go
+            chemical.formula, chemical.un_numbers = None, []
+            chemical.provenance = built_in[key].provenance
+            restored.append(replace(built_in[key], hazards={}))  # lists do not touch hazard flags
+    session.flush()
+    store_records(session, restored)
+    if dry_run:
+        session.rollback()
+    return report
+
+
+def _is_users(source: str) -> bool:
+    return source in (_USER, _USER + ALIAS) or source.startswith(_USER_LIST)
 
 
 def find_chemicals(session: Session, text: str) -> list[str]:
@@ -476,82 +683,5 @@ def find_chemicals(session: Session, text: str) -> list[str]:
     return sorted(set(session.scalars(query)))
 
 
-def _read_text(path: Path) -> str:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise SettingsError(f"chemical list {path} cannot be read: {error.strerror or error}") from error
-    for encoding in ("utf-8-sig", "gb18030"):
-        try:
-            return data.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-    raise SettingsError(f"chemical list {path} is neither UTF-8 nor GB18030 text")
-
-
-def _user_rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    if path.suffix.lower() in (".json", ".jsonl"):
-        yield from _json_rows(path, text)
-        return
-    first = text.split("\n", 1)[0]
-    delimiter = max(",\t;", key=first.count)
-    reader = csv.reader(text.splitlines(keepends=True), delimiter=delimiter, strict=True)
-    try:
-        yield from _csv_rows(path, first, reader)
-    except csv.Error as error:  # an open quotation mark would take the following rows into one name
-        raise SettingsError(
-            f"chemical list {path}, line {reader.line_num}: {error} (a quotation mark?)"
-        ) from error
-
-
-def _csv_rows(path: Path, first: str, reader: Any) -> Iterator[tuple[int, dict[str, Any]]]:
-    header = next(reader, None)
-    fields = [_column(cell) for cell in header or []]
-    if not {"name", "cas", "name_zh"} & set(fields):
-        raise SettingsError(
-            f"chemical list {path}: the first line must name the columns (name, cas, aliases, name_zh), got {first[:80]!r}"
-        )
-    for row in reader:
-        if any(cell.strip() for cell in row):
-            yield reader.line_num, {f: cell for f, cell in zip(fields, row, strict=False) if f}
-
-
-def _json_rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    try:
-        if path.suffix.lower() == ".jsonl":
-            rows = [
-                (n, json.loads(line)) for n, line in enumerate(text.splitlines(), start=1) if line.strip()
-            ]
-        else:
-            rows = list(enumerate(json.loads(text), start=1))
-    except (json.JSONDecodeError, TypeError) as error:
-        raise SettingsError(f"chemical list {path} is not valid JSON (a list of objects): {error}") from error
-    for number, row in rows:
-        fields = {_column(str(k)): v for k, v in row.items()} if isinstance(row, dict) else {"bad": row}
-        yield number, {k: v for k, v in fields.items() if k}
-
-
-def _column(heading: str) -> str:
-    plain = heading.strip().lower()
-    return next((name for name, spellings in _COLUMNS.items() if plain in spellings), "")
-
-
-def _add_row(records: dict[str, ChemicalRecord], row: Mapping[str, Any], source: str) -> None:
-    if "bad" in row:
-        raise TerminalError(f"an object with name or cas is expected, got {row['bad']!r}"[:200], reason="row")
-    name, name_zh, cas_text = (str(row.get(k) or "").strip() for k in ("name", "name_zh", "cas"))
-    cas = as_cas(cas_text) if cas_text else None
-    if cas_text and cas is None:
-        raise TerminalError(f"{cas_text!r} is not a CAS number (form or check digit)", reason="cas")
-    if not (cas or name or name_zh):
-        raise TerminalError("neither a name nor a CAS number", reason="row")
-    key = chemical_key(cas, name or name_zh)
-    record = records.setdefault(key, ChemicalRecord(key, cas, provenance=source))
-    aliases = row.get("aliases") or []
-    if isinstance(aliases, str):
-        aliases = re.split(r"[|;；、]", aliases)
-    for text in [name, name_zh, *map(str, aliases)]:
-        record.add(text, "common", source)
-    un_text = str(row.get("un") or "")
-    record.un_numbers = tuple(sorted({*record.un_numbers, *re.findall(r"(?<!\d)\d{4}(?!\d)", un_text)}))
-    record.formula = record.formula or str(row.get("formula") or "").strip() or None
+def _source_of(path: Path) -> str:
+    return f"{_USER_LIST}{path.name}"[: 64 - len(ALIAS)]

@@ -8,14 +8,33 @@ import time
 from types import TracebackType
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleDimensions
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from corpus.catalogue import Catalogue
 from flows import summary
 
-out = Console(highlight=False)
+_PIPED_WIDTH = 4000  # what reads a pipe has no margin at which tables would have to be cut
+
+
+class _Console(Console):
+    """A console whose tables are as wide as they need where no terminal shows them."""
+
+    @property
+    def size(self) -> ConsoleDimensions:
+        """Width and height in characters; ``COLUMNS`` counts everywhere."""
+        known = super().size
+        if self.is_terminal or self._width is not None:
+            return known
+        return ConsoleDimensions(_PIPED_WIDTH, known.height)
+
+    @size.setter
+    def size(self, new_size: tuple[int, int]) -> None:
+        self._width, self._height = new_size
+
+
+out = _Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 _LINE_EVERY_S = 5.0
 

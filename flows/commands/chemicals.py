@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
@@ -23,24 +24,46 @@ app = typer.Typer()
 def list_chemicals(
     search: Annotated[str, typer.Argument(help="Part of a name, or a CAS number; all where left out.")] = "",
     limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
 ) -> None:
     """List substances with their names. Example: hchem chemicals list 甲醇"""
-    from corpus.chemicals import normalise_name
+    from corpus.chemicals import as_cas, normalise_name
 
-    table = Table()
-    for column in ("key", "English", "Chinese", "formula", "UN", "on lists"):
-        table.add_column(column)
     query = select(Chemical).order_by(Chemical.key)
     if search:
         part = normalise_name(search)
         named = select(ChemicalName.key).where(ChemicalName.normalised.contains(part, autoescape=True))
-        query = query.where(or_(Chemical.cas == search, Chemical.key.in_(named)))
+        query = query.where(or_(Chemical.cas == (as_cas(search) or search), Chemical.key.in_(named)))
     with open_runtime() as runtime, runtime.catalogue.reading() as db:
         total = db.scalar(select(func.count()).select_from(query.order_by(None).subquery())) or 0
-        for row in db.scalars(query.limit(limit)):
-            lists = ", ".join(entry["list"] for entry in row.hazards)
-            en, zh = _name(db, row.key, "en"), _name(db, row.key, "zh")
-            table.add_row(row.key, en, zh, row.formula or "", " ".join(row.un_numbers), lists)
+        rows = [
+            {
+                "key": row.key,
+                "name": _name(db, row.key, "en"),
+                "name_zh": _name(db, row.key, "zh"),
+                "formula": row.formula or "",
+                "un": list(row.un_numbers),
+                "lists": [entry["list"] for entry in row.hazards],
+            }
+            for row in db.scalars(query.limit(limit))
+        ]
+    if as_json:
+        for row in rows:
+            typer.echo(json.dumps(row, ensure_ascii=False))
+        return
+    table = Table()
+    for column in ("key", "English", "Chinese", "formula", "UN", "on lists"):
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        cells = (
+            row["key"],
+            row["name"],
+            row["name_zh"],
+            row["formula"],
+            " ".join(row["un"]),
+            ", ".join(row["lists"]),
+        )
+        table.add_row(*(Text(str(cell)) for cell in cells))
     out.print(table)
     out.print(f"{min(limit, total)} of {total} substances")
 
@@ -56,38 +79,85 @@ def _name(db: Session, key: str, language: str) -> str:
     return ranked[0].name if ranked else ""
 
 
+_SHARED = "Give names also to this substance that are another's already; else they are reported and left out."
+_DRY_RUN = "Say what would happen; change nothing."
+
+
 @app.command("add")
 def add(
     name: Annotated[str, typer.Argument(help="Name of the substance.")],
     cas: Annotated[str, typer.Option(help="CAS number; its check digit is verified.")] = "",
     zh: Annotated[str, typer.Option(help="Chinese name.")] = "",
     alias: Annotated[list[str] | None, typer.Option(help="Another name; may be repeated.")] = None,
+    formula: Annotated[str, typer.Option(help="Molecular formula.")] = "",
+    un: Annotated[str, typer.Option(help="UN number (four digits).")] = "",
+    shared: Annotated[bool, typer.Option("--shared", help=_SHARED)] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help=_DRY_RUN)] = False,
 ) -> None:
     """Add one substance, or names to a known one. Example: hchem chemicals add methanol --cas 67-56-1 --zh 甲醇"""
     from corpus.chemicals import add_chemical
 
     with open_runtime() as runtime:
-        key, report = add_chemical(runtime.catalogue, name, cas=cas, name_zh=zh, aliases=alias or ())
+        key, report = add_chemical(
+            runtime.catalogue, name, cas=cas, name_zh=zh, aliases=alias or (), formula=formula, un=un,
+            shared=shared, dry_run=dry_run,
+        )  # fmt: skip
+    _say(report.reviews)
     what = "added" if report.added else "extended" if report.updated else "already known:"
-    out.print(f"{what} {key}")
+    out.print(f"{'dry run, nothing changed: ' if dry_run else ''}{what} {key}", markup=False)
+
+
+def _say(messages: list[str]) -> None:
+    for message in messages:
+        typer.echo(message, err=True)
 
 
 @app.command("import")
 def import_file(
     path: Annotated[Path, typer.Argument(help="CSV or JSON list: name, cas, aliases, name_zh, formula, un.")],
+    shared: Annotated[bool, typer.Option("--shared", help=_SHARED)] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help=_DRY_RUN)] = False,
 ) -> None:
     """Import a list; bad rows are reported by line, the rest loads. Example: hchem chemicals import list.csv"""
     from corpus.chemicals import import_list
 
     with open_runtime() as runtime:
-        report = import_list(runtime.catalogue, path)
-    for error in report.errors:
-        typer.echo(error, err=True)
+        report = import_list(runtime.catalogue, path, shared=shared, dry_run=dry_run)
+    _say(report.errors)
+    _say([f"review: {message}" for message in report.reviews])
     out.print(
-        f"{report.added} added, {report.updated} extended, {report.unchanged} unchanged, {len(report.errors)} bad rows"
+        f"{'dry run, nothing changed: ' if dry_run else ''}{report.added} added, {report.updated} extended, "
+        f"{report.unchanged} unchanged, {len(report.errors)} bad rows, {len(report.reviews)} to review"
     )
     if report.errors and not report.total:
         raise typer.Exit(1)
+
+
+@app.command("remove")
+def remove(
+    which: Annotated[
+        str, typer.Argument(metavar="[CHEMICAL]", help="CAS number, key or exact name of a substance.")
+    ] = "",
+    name: Annotated[str, typer.Option(help="Only this name of the substance.")] = "",
+    imported: Annotated[
+        str, typer.Option("--list", help="File name of an imported list: take back what it brought.")
+    ] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help=_DRY_RUN)] = False,
+) -> None:
+    """Take back what was added or imported; the built-in repository stays. Example: hchem chemicals remove --list mine.csv"""
+    from corpus.chemicals import remove_chemical, remove_list
+
+    if bool(which) == bool(imported) or (name and imported):
+        raise SettingsError("give a substance (with --name for one of its names), or --list with a file name")
+    with open_runtime() as runtime:
+        report = (
+            remove_list(runtime.catalogue, imported, dry_run=dry_run)
+            if imported
+            else remove_chemical(runtime.catalogue, which, name=name, dry_run=dry_run)
+        )
+    out.print(
+        f"{'dry run, nothing changed: ' if dry_run else ''}{report.names} names and {report.substances} substances removed"
+    )
 
 
 @app.command("show")

@@ -37,12 +37,17 @@ def clean(
     batch: Annotated[
         bool, typer.Option("--batch", help='JSON lines {"id","url","html"} → {"id","text"}.')
     ] = False,
+    target: Annotated[
+        Path | None, typer.Option("--output", help="Write to this file, whatever the text is like.")
+    ] = None,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that one page may take.")] = 20.0,
 ) -> None:
     """Clean a page: navigation, scripts and the like out, main content with its tables kept."""
     if batch:
         if file not in (None, "-"):
             _fail("--batch reads standard input and takes no file")
+        if target is not None:
+            _fail("--batch writes to standard output")
         _run_batch(timeout)
         return
     if file is None:
@@ -58,26 +63,65 @@ def clean(
         _fail(f"{name}: {error} ({error.reason})")
     if not url:
         page.canonical_url = page.canonical_url if page.canonical_url.startswith("http") else ""
-    _print(page, output, name)
-
-
-def _print(page: CleanedPage, output: Format, name: str) -> None:
-    from corpus.cleaning.pipeline import summary
-
-    shown = {
-        Format.text: lambda: page.plain,
-        Format.markdown: lambda: page.text,
-        Format.html: lambda: page.html,
-        Format.json: lambda: json.dumps(summary(page), ensure_ascii=False, indent=2),
-    }[output]()
+    shown = _shown(page, output)
+    if target is not None:
+        _save(shown, target)
+    elif output is not Format.json and (junk := _junk(page, data)):
+        _fail(f"{name}: {junk} (verdict {page.verdict}); --format json or --output give the record")
     if page.verdict != "ok":
         typer.echo(f"{name}: {page.verdict}: {', '.join(page.reasons)}", err=True)
-    if shown:
-        _write(shown if shown.endswith("\n") else shown + "\n")
+    if shown and target is None:
+        _write(shown)
+
+
+def _shown(page: CleanedPage, output: Format) -> str:
+    from corpus.cleaning.pipeline import summary
+
+    match output:
+        case Format.text:
+            shown = page.plain
+        case Format.markdown:
+            shown = page.text
+        case Format.html:
+            shown = page.html
+        case Format.json:
+            shown = json.dumps(summary(page), ensure_ascii=False, indent=2)
+    return shown if not shown or shown.endswith("\n") else shown + "\n"
+
+
+_BINARY_SHARE = 0.01  # of the bytes
+_SAMPLE = 65_536
+_CONTROLS = bytes(code for code in (*range(0x20), 0x7F) if code not in b"\t\n\r\f\x1b")  # ESC: ISO-2022-JP
+
+
+def _junk(page: CleanedPage, data: bytes) -> str:
+    """Why the text is nothing to print, or empty. Text that is damaged in places goes to a pipe all the same."""
+    encoding = str(page.encoding.get("encoding", ""))
+    sample = data[:_SAMPLE]
+    controls = len(sample) - len(sample.translate(None, _CONTROLS))
+    if page.kind != "pdf" and not encoding.startswith(("utf-16", "utf-32")):
+        share = controls / max(1, len(sample))
+        if share > _BINARY_SHARE:
+            return f"binary content, no text: {share:.0%} of the bytes are control characters"
+    if "replacement_characters" in page.reasons and sys.stdout.isatty():
+        return f"the encoding is not understood: {page.encoding.get('replaced')} characters read as {encoding} are broken"
+    return ""
+
+
+def _save(text: str, target: Path) -> None:
+    try:
+        target.write_text(text, encoding="utf-8", errors="replace")
+    except OSError as error:
+        _fail(f"{target} cannot be written: {error.strerror or error}")
+
+
+_C1 = dict.fromkeys(range(0x80, 0xA0), "\ufffd")
 
 
 def _write(text: str) -> None:
-    """UTF-8 whatever the locale says."""
+    """UTF-8 whatever the locale says; on a terminal without the C1 codes that some of them obey."""
+    if sys.stdout.isatty():
+        text = text.translate(_C1)
     sys.stdout.buffer.write(text.encode("utf-8", "replace"))
     sys.stdout.buffer.flush()
 

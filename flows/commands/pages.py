@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
+import webbrowser
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
+from rich.text import Text
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
-from corpus.catalogue.tables import Page
+from corpus.catalogue.tables import Document, Page
 from corpus.errors import SettingsError
 from flows.console import out
 from flows.runtime import open_runtime
@@ -47,7 +50,7 @@ def list_pages(
     for heading in ("id", "state", "reason", "role", "url"):
         table.add_column(heading, overflow="fold")
     for row in rows[:limit]:
-        table.add_row(row.page_id[:12], row.state, row.reason, row.role, row.url)
+        table.add_row(row.page_id[:12], row.state, row.reason, row.role, Text(row.url))
     out.print(table)
 
 
@@ -68,6 +71,176 @@ def show_page(
         if not row.warc_file:
             raise SettingsError(f"page {row.url} has no content: {row.state} {row.reason}")
         sys.stdout.buffer.write(read_payload(runtime.data_dir, row.warc_file, row.warc_offset))
+
+
+@app.command("inspect")
+def inspect_page(
+    page: Annotated[
+        str,
+        typer.Argument(help="Page id (or its beginning), URL or identity; or a file (HTML, PDF, XML, text)."),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(help="File to write. Default: the data directory's reports, or beside a file."),
+    ] = None,
+    url: Annotated[str, typer.Option(help="Of a file: the address it came from.")] = "",
+    open_it: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that the cleaning may take.")] = 120.0,
+) -> None:
+    """Write what each cleaning removed from a page, stage by stage, as one HTML file. Example: hchem pages inspect page.html --open"""
+    from flows.inspection import render, write_page
+
+    name, found, facts, target = (
+        _inspect_file(Path(page), url, timeout) if Path(page).is_file() else _inspect_known(page, timeout)
+    )
+    path = write_page(render(found, name=name, facts=facts), output or target)
+    typer.echo(str(path))
+    if open_it:
+        webbrowser.open(path.as_uri())
+
+
+_Inspected = tuple[str, dict[str, Any], dict[str, Any], Path]
+
+
+def _inspect_file(path: Path, url: str, timeout: float) -> _Inspected:
+    from flows.inspection import inspect_in_child
+
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from error
+    found = inspect_in_child(data, url=url or path.name, timeout_s=timeout)
+    facts = {"source": f"file {path.name}", "template": "none: the file is not of the catalogue"}
+    return url or path.name, found, facts, path.with_name(f"{path.name}.inspect.html")
+
+
+def _inspect_known(wanted: str, timeout: float) -> _Inspected:
+    """A page of the catalogue, cleaned with the limits and the template with which curation cleans it."""
+    from corpus.archive import read_payload
+    from corpus.cleaning import Limits
+    from flows.inspection import inspect_in_child
+    from flows.inspection.clusters import template_of
+
+    with open_runtime() as runtime:
+        with runtime.catalogue.reading() as session:
+            row = _find(session, wanted)
+            cluster, template = template_of(session, row.page_id)
+            document = session.get(Document, row.document_id)
+        if not row.warc_file:
+            raise SettingsError(f"page {row.url} has no content: {row.state} {row.reason}")
+        found = inspect_in_child(
+            read_payload(runtime.data_dir, row.warc_file, row.warc_offset),
+            url=row.url,
+            content_type=row.content_type,
+            header_charset=row.charset,
+            template=template,
+            limits=Limits(max_bytes=runtime.settings.corpus.cleaning.max_bytes),
+            timeout_s=timeout,
+        )
+        target = runtime.data_dir / "reports" / f"inspect-{row.page_id[:12]}.html"
+    facts = {
+        "source": row.source,
+        "state": f"{row.state} {row.reason}".strip(),
+        "document": f"{document.state} {document.reason}".strip() if document is not None else "none yet",
+        "content type": row.content_type or "not said",
+        "cluster": f"{cluster.pattern} ({cluster.size} pages, {cluster.cluster_id[:12]})"
+        if cluster
+        else "none yet",
+        "template": f"{len(template.blocks)} repeated blocks" if template else "none",
+    }
+    return row.url, found, facts, target
+
+
+@app.command("patterns")
+def list_patterns(
+    source: Annotated[str, typer.Option(help="Only clusters with pages of this source.")] = "",
+    cluster: Annotated[
+        str, typer.Option(help="Show one cluster in full: its id or the beginning of it.")
+    ] = "",
+    limit: Annotated[int, typer.Option(min=1, help="How many at most, the largest first.")] = 50,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
+) -> None:
+    """List clusters of URLs of one form and what was removed as their template. Example: hchem pages patterns --cluster 3f2a"""
+    from flows.inspection.clusters import (
+        SAMPLES_OF_ALL,
+        SAMPLES_OF_ONE,
+        describe,
+        find_cluster,
+        list_clusters,
+    )
+
+    with open_runtime() as runtime:
+        with runtime.catalogue.reading() as session:
+            rows = [find_cluster(session, cluster)] if cluster else list_clusters(session, source)
+        pages = SAMPLES_OF_ONE if cluster else SAMPLES_OF_ALL
+        found = describe(runtime, rows[:limit], pages=pages)
+    if as_json:
+        for entry in found:
+            typer.echo(json.dumps(entry, ensure_ascii=False))
+    elif cluster:
+        _show_cluster(found[0])
+    else:
+        _show_clusters(found, len(rows))
+
+
+def _show_clusters(found: list[dict[str, Any]], total: int) -> None:
+    table = Table(title_justify="left", caption=f"{len(found)} of {total} clusters", caption_justify="left")
+    for heading in ("id", "pattern", "pages", "languages", "removed as template", "for instance", "example"):
+        table.add_column(heading, overflow="fold", justify="right" if heading == "pages" else "left")
+    for entry in found:
+        first = entry["removed"][0]["text"] if entry["removed"] else ""
+        count = entry["removed_elements"]
+        table.add_row(
+            entry["cluster_id"][:12],
+            Text(entry["pattern"]),
+            str(entry["size"]),
+            _languages(entry),
+            f"{count} elements, {_share(entry['removed_share'])}" if count else "nothing",
+            Text(first if len(first) <= _INSTANCE else first[:_INSTANCE] + "…"),
+            Text(entry["examples"][0] if entry["examples"] else ""),
+        )
+    out.print(table)
+
+
+_INSTANCE = 60
+
+
+def _show_cluster(entry: dict[str, Any]) -> None:
+    facts = {
+        "id": entry["cluster_id"],
+        "pattern": entry["pattern"],
+        "pages": f"{entry['size']} of {', '.join(entry['sources'])}",
+        "languages": _languages(entry),
+        "template": f"{entry['template_blocks']} blocks that repeat on most pages",
+        "removed": f"{entry['removed_elements']} elements from {entry['documents']} documents; "
+        f"{_share(entry['removed_share'])} of the text of {entry['sampled']} sampled pages",
+    }
+    for label, value in facts.items():
+        out.print(f"{label}: {value}", markup=False)
+    out.print("examples:")
+    for example in entry["examples"]:
+        out.print(f"  {example}", markup=False)
+    if not entry["removed"]:
+        out.print("nothing was removed as template")
+        return
+    table = Table(title=f"Removed as template (of {entry['sampled']} sampled pages)", title_justify="left")
+    for heading in ("pages", "characters", "element", "text"):
+        table.add_column(
+            heading, overflow="fold", justify="right" if heading in ("pages", "characters") else "left"
+        )
+    for block in entry["removed"]:
+        table.add_row(str(block["pages"]), str(block["characters"]), block["tag"], Text(block["text"]))
+    out.print(table)
+    if entry["removed_left"]:
+        out.print(f"{entry['removed_left']} more texts are not listed")
+
+
+def _languages(entry: dict[str, Any]) -> str:
+    return " ".join(f"{language or 'unknown'} {count}" for language, count in entry["languages"].items())
+
+
+def _share(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f} %"
 
 
 def _find(session: Session, wanted: str) -> Page:

@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import select
@@ -22,11 +23,14 @@ from corpus.chemicals import (
     normalise_name,
     package_data,
     read_user_list,
+    remove_chemical,
+    remove_list,
     table_rows,
     valid_cas,
 )
 from corpus.errors import SettingsError
 from corpus.settings import ChemicalSettings
+from tests.conftest import SAMPLES
 
 
 @pytest.fixture(scope="module")
@@ -96,12 +100,23 @@ def test_names_of_another_substance_are_left_out(repository: dict[str, ChemicalR
         assert wrong not in {n.text.lower() for n in repository[key].names}
 
 
-def test_few_names_are_shared(repository: dict[str, ChemicalRecord]) -> None:
-    owners: dict[str, set[str]] = {}
+def test_the_size_of_the_default_selection(repository: dict[str, ChemicalRecord]) -> None:
+    flagged = [record for record in repository.values() if record.hazards]
+    chinese = [record for record in flagged if any(name.language == "zh" for name in record.names)]
+    assert (len(repository), len(flagged), len(chinese)) == (1655, 1572, 265)
+    assert all(record.cas == record.key and valid_cas(record.key) for record in repository.values())
+
+
+def test_few_names_are_shared_and_no_chinese_one(repository: dict[str, ChemicalRecord]) -> None:
+    owners: dict[tuple[str, str], set[str]] = {}
     for record in repository.values():
         for name in record.names:
-            owners.setdefault(normalise_name(name.text), set()).add(record.key)
-    assert sum(len(keys) > 1 for keys in owners.values()) < 20
+            owners.setdefault((name.language, normalise_name(name.text)), set()).add(record.key)
+    shared = {key: keys for key, keys in owners.items() if len(keys) > 1}
+    assert [key for key in shared if key[0] == "zh"] == []
+    assert len(shared) < 10
+    assert [name.text for name in repository["72-20-8"].names] == ["Endrin"]  # the package says dieldrin
+    assert [name.text for name in repository["60-57-1"].names] == ["Dieldrin"]
 
 
 def test_loading_twice_changes_nothing_and_keeps_the_users_names(
@@ -183,3 +198,152 @@ def test_an_open_quotation_mark_does_not_swallow_the_rows_behind_it(tmp_path: Pa
     path.write_text('name,cas\n"unclosed,71-43-2\n甲苯,108-88-3\n', encoding="utf-8")
     with pytest.raises(SettingsError, match="quotation mark"):
         read_user_list(path)
+
+
+ROWS = [
+    ["name", "CAS No.", "aliases", "中文名", "formula", "UN number"],
+    ["methanol", "６７－５６－１", "wood spirit|carbinol A", "甲醇", "ＣＨ₄Ｏ", "ＵＮ１２３０"],
+    ["benzene", "71-43-2", "", "苯", "C6H6", "1114"],
+    ["benzene", "71-43-2", "benzol", "苯", "", ""],
+    ["bad one", "71-43-3", "", "", "", ""],
+    ["toluene", "108-88-3", "", "甲苯", "C7H8?", "12"],
+    ["Ｘｙｌｅｎｅ", "1330-20-7", "", "二甲苯", "", ""],
+]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "gb18030", "utf-16"])
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_lists_as_spreadsheet_programs_write_them(tmp_path: Path, encoding: str, separator: str) -> None:
+    text = "\r\n".join(separator.join(row) for row in ROWS) + "\r\n"
+    if encoding == "gb18030":
+        text = text.replace("₄", "4")
+    path = tmp_path / "list.csv"
+    path.write_bytes(text.encode(encoding))
+    records, errors = read_user_list(path)
+    by_key = {record.key: record for record in records}
+    assert sorted(by_key) == ["108-88-3", "1330-20-7", "67-56-1", "71-43-2"]
+    methanol = by_key["67-56-1"]
+    assert [name.text for name in methanol.names] == ["methanol", "甲醇", "wood spirit", "carbinol A"]
+    assert (methanol.formula, methanol.un_numbers) == ("CH4O", ("1230",))
+    assert [name.text for name in by_key["71-43-2"].names] == ["benzene", "苯", "benzol"]
+    assert by_key["1330-20-7"].names[0].text == "Xylene"
+    assert (by_key["108-88-3"].formula, by_key["108-88-3"].un_numbers) == (None, ())
+    assert errors == ["list.csv, line 5: '71-43-3' is not a CAS number (form or check digit)"]
+
+
+def _import(catalogue: Catalogue, tmp_path: Path, text: str, name: str = "mine.csv", **how: bool) -> Any:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return import_list(catalogue, path, **how)
+
+
+def test_what_cannot_be_read_is_said_by_line(catalogue: Catalogue, tmp_path: Path) -> None:
+    text = (
+        "sep=;\nname;cas\nacetone;67-64-1\n1;2-dichloroethane;107-06-2\n67-56-1;\n64-17-5;71-43-2\nethanol\n"
+    )
+    report = _import(catalogue, tmp_path, text)
+    assert report.errors == [
+        "mine.csv, line 4: 3 cells for 2 columns (a name with a separator needs quotation marks)",
+        "mine.csv, line 6: two CAS numbers: 71-43-2 and 64-17-5",
+    ]
+    assert report.added == 3  # a CAS number in the wrong column is one; a missing cell is no fault
+    lines = [
+        '{"name": "苯", "cas": "71-43-2"}',
+        "{",
+        "[1]",
+        '{"name": ["a"]}',
+        '{"cas": 7}',
+        '{"中文名": "甲苯", "CAS号": "108-88-3"}',
+    ]
+    report = _import(catalogue, tmp_path, "\n".join(lines), "mine.jsonl")
+    assert [error.split(":")[0] for error in report.errors] == [f"mine.jsonl, line {n}" for n in (2, 3, 4, 5)]
+    assert report.added == 2
+
+
+def test_a_name_of_two_substances_is_a_case_for_review(catalogue: Catalogue, tmp_path: Path) -> None:
+    _import(catalogue, tmp_path, "name,cas,name_zh\nbenzene,71-43-2,苯\n", "first.csv")
+    text = "name,cas,name_zh\ntoluene,108-88-3,苯\nxylene A,1330-20-7,混苯\nxylene B,106-42-3,混苯\n"
+    report = _import(catalogue, tmp_path, text)
+    assert report.reviews == [
+        "mine.csv, line 2: '苯' is also a name of 71-43-2: not given to 108-88-3",
+        "mine.csv, line 3: '混苯' is also a name of 106-42-3: not given to 1330-20-7",
+        "mine.csv, line 4: '混苯' is also a name of 1330-20-7: not given to 106-42-3",
+    ]
+    assert (report.added, report.errors) == (3, [])
+    with catalogue.reading() as session:
+        assert find_chemicals(session, "苯") == ["71-43-2"]
+        assert find_chemicals(session, "toluene") == ["108-88-3"]
+        assert find_chemicals(session, "混苯") == []
+    again = _import(catalogue, tmp_path, text)
+    assert (again.unchanged, len(again.reviews)) == (3, 3)
+    assert _import(catalogue, tmp_path, text, shared=True).reviews == []
+    with catalogue.reading() as session:
+        assert find_chemicals(session, "苯") == ["108-88-3", "71-43-2"]
+    assert len(_import(catalogue, tmp_path, text).reviews) == 0  # what was accepted is not asked again
+
+
+def test_a_row_without_cas_extends_the_substance_it_names(catalogue: Catalogue, tmp_path: Path) -> None:
+    text = "name,cas,name_zh,aliases\n,,丙酮,阿西通\nacetone,67-64-1,丙酮,\nbenzene,71-43-2,苯,\nacetone,,苯,\nnew thing,,,other word\n"
+    report = _import(catalogue, tmp_path, text)
+    assert report.errors == ["mine.csv, line 5: the names lead to 67-64-1, 71-43-2; give the CAS number"]
+    with catalogue.reading() as session:
+        assert find_chemicals(session, "阿西通") == ["67-64-1"]
+        (minted,) = find_chemicals(session, "other word")
+        assert minted.startswith("name-")
+    later = _import(catalogue, tmp_path, "name_zh,aliases\n丙酮,木酮\n", "later.csv")
+    assert (later.updated, later.added) == (1, 0)
+    with pytest.raises(SettingsError, match="lead to"):
+        add_chemical(catalogue, "acetone", name_zh="苯")
+
+
+def test_dry_run_and_taking_back(catalogue: Catalogue, tmp_path: Path) -> None:
+    load_chemicals(catalogue, ChemicalSettings(lists=("NFPA 497",)))
+    before = _state(catalogue)
+    text = "name,cas,name_zh,aliases,un\nmethanol,67-56-1,甲醇,木酒精,9999\nnew thing,50-32-8,新物,,\n"
+    assert _import(catalogue, tmp_path, text, dry_run=True).added == 1
+    assert _state(catalogue) == before
+    assert _import(catalogue, tmp_path, text).updated == 1
+    assert (
+        add_chemical(catalogue, "methanol", cas="67-56-1", aliases=["另一个名"], dry_run=True)[1].updated == 1
+    )
+    add_chemical(catalogue, "own thing", cas="1310-73-2", name_zh="自有名")
+    changed = _state(catalogue)
+    assert (remove_list(catalogue, "mine.csv", dry_run=True).names, _state(catalogue)) == (3, changed)
+    report = remove_list(catalogue, "mine.csv")
+    assert (report.names, report.substances) == (3, 1)
+    own = remove_chemical(catalogue, "own thing", name="自有名")
+    assert (own.names, own.substances) == (1, 0)
+    assert remove_chemical(catalogue, "own thing").names == 1
+    assert _state(catalogue) == before
+    for wrong in ("67-56-1", "no such thing"):
+        with pytest.raises(SettingsError):
+            remove_chemical(catalogue, wrong)
+    with pytest.raises(SettingsError, match="built-in"):
+        remove_chemical(catalogue, "67-56-1", name="甲醇")
+    with pytest.raises(SettingsError, match=r"mine\.csv"):
+        remove_list(catalogue, "mine.csv")
+
+
+def test_a_built_in_name_that_a_list_had_first_is_not_lost(catalogue: Catalogue, tmp_path: Path) -> None:
+    _import(catalogue, tmp_path, "name,cas,name_zh,un\nmethanol,67-56-1,甲醇,9999\n")
+    load_chemicals(catalogue, ChemicalSettings(lists=("NFPA 497",)))
+    remove_list(catalogue, "mine.csv")
+    with catalogue.reading() as session:
+        assert find_chemicals(session, "甲醇") == ["67-56-1"]
+        assert session.get_one(Chemical, "67-56-1").un_numbers == ["1230"]
+
+
+def _state(catalogue: Catalogue) -> set[tuple[Any, ...]]:
+    with catalogue.reading() as session:
+        names = {(n.key, n.language, n.normalised, n.source) for n in session.scalars(select(ChemicalName))}
+        rows = {
+            (c.key, c.cas, c.formula, tuple(c.un_numbers), len(c.hazards))
+            for c in session.scalars(select(Chemical))
+        }
+    return names | rows
+
+
+def test_the_list_of_the_sample_site_has_nothing_to_review(catalogue: Catalogue) -> None:
+    load_chemicals(catalogue, ChemicalSettings(lists=("NFPA 497",)))
+    report = import_list(catalogue, SAMPLES / "chemicals.csv")
+    assert (report.errors, report.reviews) == ([], [])
