@@ -20,6 +20,10 @@ _RAISED = re.compile(rf"<sup>\s*([-+−–]?\d{{1,3}}[-+−]?)\s*</sup>|([{_SUPE
 _PLAIN_SUPERSCRIPTS = str.maketrans(_SUPERSCRIPTS, "0123456789-+")
 _TAGS = re.compile(r"</?(?:sub|sup|br)\s*/?>")
 _DASHES = re.compile(r"[\u2010-\u2015\u2212\u2043]")
+# What no reader sees. It goes first: with it between them, letters and their accents would not be composed.
+INVISIBLE = re.compile(
+    r"[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
+)
 _ESCAPED = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
 
 _KNOWN = (
@@ -56,16 +60,28 @@ _COMPARISON = re.compile(
     re.IGNORECASE,
 )
 _SIGNS = re.compile(r"[^\w]|_")
-_WORD = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]|[^\W\d_]{2,}(?:['’-][^\W\d_]+)*")
+# A hyphen parts words: "non-\nflammable" and "non-flammable" have the same ones.
+_WORD = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]|[^\W\d_]{2,}(?:['’][^\W\d_]+)*")
+
+
+_CACHED = 2000  # characters; a block is read several times, a whole document would only fill the memory
+
+
+def _plain(text: str) -> str:
+    return _cached_plain(text) if len(text) <= _CACHED else _as_plain(text)
 
 
 @lru_cache(maxsize=4096)
-def _plain(text: str) -> str:
+def _cached_plain(text: str) -> str:
+    return _as_plain(text)
+
+
+def _as_plain(text: str) -> str:
     """One form for comparison: raised digits marked, tags and escapes gone, width and dashes unified."""
+    text = INVISIBLE.sub("", text)
     text = _RAISED.sub(lambda m: "^" + (m[1] or m[2].translate(_PLAIN_SUPERSCRIPTS)), text)
     text = _TAGS.sub(lambda m: " " if "br" in m[0] else "", text)
     text = _DASHES.sub("-", unicodedata.normalize("NFKC", _ESCAPED.sub("", text)))
-    text = re.sub(r"[\u00ad\u200b-\u200f\u2060\ufeff]", "", text)
     return re.sub(r"[\s|*_#`]+", " ", text).replace("〜", "~").replace("∼", "~")
 
 
@@ -92,7 +108,11 @@ def differences(before: str, after: str) -> list[str]:
     """What the rewriting lost or gained, in words a model can act on; empty where nothing changed."""
     if before == after:
         return []
-    one, two = facts(before), facts(after)
+    return changes(facts(before), facts(after))
+
+
+def changes(one: Counter[str], two: Counter[str]) -> list[str]:
+    """What differs between two multisets of facts, in words; empty where nothing does."""
     if one == two:
         return []
     lost, gained = one - two, two - one

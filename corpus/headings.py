@@ -14,7 +14,10 @@ _TABLE_ROW = re.compile(r"^\|.*\|\s*$")
 
 def level_of(line: str) -> int:
     """Level 1-6 of a Markdown heading, 0 for anything else (several lines included)."""
-    match = _HEADING.match(line.strip()) if "\n" not in line.strip() else None
+    line = line.strip()
+    if not line.startswith("#") or "\n" in line:
+        return 0
+    match = _HEADING.match(line)
     return len(match[1]) if match else 0
 
 

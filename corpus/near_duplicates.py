@@ -1,21 +1,31 @@
 """Near-duplicate documents: exact, near (MinHash LSH), contained, and editions of one regulation.
 
-Shingles are 5-grams of characters (zh) or words (other languages). LSH only
-proposes; similarity is then computed exactly on the shingle sets. Pages that
-share a template but speak of different substances are never merged: a CAS
-number of one that contradicts the other's vetoes (corpus design, section 8).
+Shingles are 5-grams of characters (zh) or words (other languages), as 64-bit hashes.
+LSH only proposes near pairs, and samples of shingles propose containers; what is
+proposed is then computed on the full sets. Pages that share a template but speak of
+different substances are never merged: a CAS number of one that contradicts the
+other's vetoes (corpus design, section 8).
+
+A site may give thousands of pages of one template, so the veto comes before the
+search: signatures are salted with what two pages must agree in, and pages that a veto
+would keep apart are never compared. Per document only its signature and a sample of
+its shingles stay in memory; texts are read again for the few that are compared.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 import zlib
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from corpus import lexicon
 from corpus.ids import digest
@@ -26,7 +36,11 @@ Kind = Literal["exact", "near", "contained"]
 
 _EDITION_SIMILARITY = 0.3  # two editions keep their title; this much text must be shared as well
 _MIN_CONTAINED = 60  # shingles; a shorter page is "contained" by chance
-_PARTITIONS = 16
+# One shingle in 32 is sampled for the search of containers (Irber et al. 2022, FracMinHash). Those that stand in
+# more than 300 documents are a template's and say nothing; of the rest a container must hold half.
+_SAMPLED, _COMMON, _SHARED = 32, 300, 0.5
+_LOADED = 256  # shingle sets of documents that are being compared, kept in memory
+Hashes = NDArray[np.uint64]
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d{2}(?!\d)")
 _EDITION_TITLE = re.compile(
     r"[（(【\[]?\s*(?:(?:19|20)\d{2}\s*(?:年|edition|ed\.|version|版)?\s*(?:修订|修正|修改|版|公布|revised|amended)?"
@@ -102,60 +116,116 @@ class Decision:
     group: dict[str, Any] = field(default_factory=dict)
 
 
-def shingles(text: str, language: str, size: int) -> frozenset[str]:
-    """The set of 5-grams: of characters for Chinese (and Japanese), of words for the rest.
+def shingles(text: str, language: str, size: int) -> Hashes:
+    """Sorted hashes of the 5-grams: of characters for Chinese (and Japanese), of words for the rest.
 
     A text shorter than one shingle is its own single shingle.
     """
     if language[:2] in ("zh", "ja"):
-        units: Sequence[str] = re.sub(r"[\W_]+", "", text)
-        grams = {units[i : i + size] for i in range(max(1, len(units) - size + 1))}
+        joined = re.sub(r"[\W_]+", "", text)
+        units = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.uint64)
     else:
         words = re.findall(r"\w+", text)
-        grams = {" ".join(words[i : i + size]) for i in range(max(1, len(words) - size + 1))}
-    return frozenset(str(gram) for gram in grams if gram)
+        known = {word: _hashed(word) for word in set(words)}
+        units = np.fromiter((known[word] for word in words), dtype=np.uint64, count=len(words))
+    if not len(units):
+        return units
+    size = min(size, len(units))
+    grams = np.zeros(len(units) - size + 1, dtype=np.uint64)
+    for offset in range(size):
+        grams = _mixed(grams + units[offset : offset + len(grams)])
+    return np.unique(grams)
 
 
-def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+def _hashed(word: str) -> int:
+    return int.from_bytes(
+        hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big"
+    )
+
+
+def _mixed(values: Hashes) -> Hashes:
+    """The finalizer of splitmix64 (Steele et al. 2014): a bijection that spreads every bit."""
+    values = values + np.uint64(0x9E3779B97F4A7C15)
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+def _common(one: Hashes, other: Hashes) -> int:
+    return len(np.intersect1d(one, other, assume_unique=True))
+
+
+def jaccard(one: Hashes, other: Hashes) -> float:
     """Share of the shingles of both that they have in common; 0 for two empty sets."""
-    union = len(one | other)
-    return len(one & other) / union if union else 0.0
+    shared = _common(one, other)
+    union = len(one) + len(other) - shared
+    return shared / union if union else 0.0
 
 
-def containment(part: frozenset[str], whole: frozenset[str]) -> float:
+def containment(part: Hashes, whole: Hashes) -> float:
     """Share of a part's shingles that the whole holds."""
-    return len(part & whole) / len(part) if part else 0.0
+    return _common(part, whole) / len(part) if len(part) else 0.0
 
 
-def vetoed(one: Candidate, other: Candidate) -> bool:
+@dataclass(frozen=True)
+class Sketch:
+    """What the search keeps of a document once its text is gone."""
+
+    document_id: str
+    title: str
+    language: str
+    score: float
+    length: int
+    exact: str
+    cas: frozenset[str]
+    main_cas: str
+    is_regulation: bool
+    core_title: str
+    edition: tuple[str, ...]
+    signature: NDArray[np.uint32]
+    sampled: Hashes
+    shingles: int
+
+
+def vetoed(one: Candidate | Sketch, other: Candidate | Sketch) -> bool:
     """Whether CAS numbers say that two pages are about different substances."""
     if not one.cas or not other.cas or one.main_cas == other.main_cas:
         return False
-    return not (other.main_cas in one.cas and one.main_cas in other.cas and set(one.cas) == set(other.cas))
+    return set(one.cas) != set(other.cas)
 
 
-def are_editions(one: Candidate, other: Candidate, similarity: float) -> bool:
+def are_editions(one: Candidate | Sketch, other: Candidate | Sketch, similarity: float) -> bool:
     """Two regulations of one title, alike, that are dated differently."""
+    return _may_be_editions(one, other) and similarity >= _EDITION_SIMILARITY
+
+
+def _may_be_editions(one: Candidate | Sketch, other: Candidate | Sketch) -> bool:
     return (
         one.is_regulation
         and other.is_regulation
         and one.core_title == other.core_title
         and one.core_title != ""
-        and similarity >= _EDITION_SIMILARITY
         and one.edition != other.edition
     )
 
 
 def find_duplicates(
-    documents: Sequence[Candidate], settings: DuplicateSettings | None = None
+    documents: Iterable[Candidate],
+    settings: DuplicateSettings | None = None,
+    fetch: Callable[[str], Candidate] | None = None,
 ) -> dict[str, Decision]:
     """A decision for every document; the order they are given in has no influence.
 
     The best-scored member of a group represents it (longer, then smaller id among
-    equals); a page inside another one is represented by the whole.
+    equals); a page inside another one is represented by the whole. With ``fetch``,
+    which reads a document again by its id, ``documents`` may be a generator and no
+    text is kept.
     """
     settings = settings or DuplicateSettings()
-    search = _Search(sorted(documents, key=lambda d: d.document_id), settings)
+    if fetch is None:
+        given = {document.document_id: document for document in documents}
+        documents, fetch = given.values(), given.__getitem__
+    search = _Search(documents, settings, fetch)
     decisions = {document.document_id: Decision() for document in search.documents}
     search.link_editions(decisions)
     search.merge_near(decisions)
@@ -164,44 +234,88 @@ def find_duplicates(
 
 
 class _Search:
-    """The shingle sets and MinHashes of one run over the corpus."""
+    """The sketches of one run over the corpus."""
 
-    def __init__(self, documents: list[Candidate], settings: DuplicateSettings) -> None:
-        self.documents = documents
-        self.settings = settings
-        self.by_id = {document.document_id: document for document in documents}
-        self.sets = {
-            document.document_id: shingles(document.plain, document.language, settings.shingle)
-            for document in documents
-        }
-        self._hashes: dict[str, Any] = {}
-        self.editions: set[tuple[str, str]] = set()
-
-    def _minhash(self, document_id: str) -> Any:
+    def __init__(
+        self, documents: Iterable[Candidate], settings: DuplicateSettings, fetch: Callable[[str], Candidate]
+    ) -> None:
         from datasketch import MinHash
 
-        if document_id not in self._hashes:
-            sketch = MinHash(num_perm=self.settings.permutations, seed=1, hashfunc=zlib.crc32)
-            sketch.update_batch([gram.encode() for gram in sorted(self.sets[document_id])])
-            self._hashes[document_id] = sketch
-        return self._hashes[document_id]
+        self.settings = settings
+        self._fetch = fetch
+        self._empty = MinHash(num_perm=settings.permutations, seed=1, hashfunc=int)
+        self._loaded: OrderedDict[str, Hashes] = OrderedDict()
+        self.documents = sorted(map(self._sketch, documents), key=lambda d: d.document_id)
+        self.by_id = {document.document_id: document for document in self.documents}
+        self.editions: set[tuple[str, str]] = set()
+
+    def _sketch(self, document: Candidate) -> Sketch:
+        grams = shingles(document.plain, document.language, self.settings.shingle)
+        return Sketch(
+            document.document_id,
+            document.title,
+            document.language,
+            document.score,
+            len(document.text),
+            document.exact,
+            frozenset(document.cas),
+            document.main_cas,
+            document.is_regulation,
+            document.core_title,
+            document.edition,
+            self._signature(grams),
+            grams[grams % np.uint64(_SAMPLED) == 0],
+            len(grams),
+        )
+
+    def _signature(self, grams: Hashes) -> NDArray[np.uint32]:
+        sketch = self._empty.copy()
+        short = (grams >> np.uint64(32)).tolist()
+        for start in range(0, len(short), 4096):
+            sketch.update_batch(short[start : start + 4096])
+        values: NDArray[np.uint32] = sketch.hashvalues
+        return values
+
+    def _minhash(self, document: Sketch, agreed: str) -> Any:
+        """The signature, salted: only documents that agree in ``agreed`` can have a band in common."""
+        from datasketch import MinHash
+
+        salt = np.uint32(zlib.crc32(f"{document.language}\0{agreed}".encode()))
+        return MinHash(
+            seed=1,
+            hashvalues=document.signature ^ salt,
+            permutations=self._empty.permutations,
+            scheme=self._empty.scheme,
+        )
+
+    def _set(self, document_id: str) -> Hashes:
+        """The shingles of a document, from the last few that were compared or from its text."""
+        if document_id in self._loaded:
+            self._loaded.move_to_end(document_id)
+            return self._loaded[document_id]
+        document = self._fetch(document_id)
+        found = shingles(document.plain, document.language, self.settings.shingle)
+        self._loaded[document_id] = found
+        if len(self._loaded) > _LOADED:
+            self._loaded.popitem(last=False)
+        return found
 
     def link_editions(self, decisions: dict[str, Decision]) -> None:
         """Find editions among regulations of one title; both stay and name each other."""
-        by_title: dict[str, list[Candidate]] = {}
+        by_title: dict[str, list[Sketch]] = {}
         for document in self.documents:
             if document.is_regulation and document.core_title:
                 by_title.setdefault(document.core_title, []).append(document)
         for group in by_title.values():
             for i, one in enumerate(group):
                 for other in group[i + 1 :]:
-                    similarity = jaccard(self.sets[one.document_id], self.sets[other.document_id])
+                    if not _may_be_editions(one, other):
+                        continue
+                    similarity = jaccard(self._set(one.document_id), self._set(other.document_id))
                     if are_editions(one, other, similarity):
                         self._link(decisions, one, other, similarity)
 
-    def _link(
-        self, decisions: dict[str, Decision], one: Candidate, other: Candidate, similarity: float
-    ) -> None:
+    def _link(self, decisions: dict[str, Decision], one: Sketch, other: Sketch, similarity: float) -> None:
         self.editions.add(_pair(one.document_id, other.document_id))
         for this, that in ((one, other), (other, one)):
             entry = {
@@ -236,10 +350,11 @@ class _Search:
         for one, other in self._equal_pairs():
             found[_pair(one, other)] = ("exact", 1.0)
         for one, other in self._similar_pairs():
-            if _pair(one, other) not in found:
-                similarity = jaccard(self.sets[one], self.sets[other])
+            pair = _pair(one, other)
+            if pair not in found and not self._apart(one, other, "near"):
+                similarity = jaccard(self._set(one), self._set(other))
                 if similarity >= self.settings.threshold:
-                    found[_pair(one, other)] = ("near", similarity)
+                    found[pair] = ("near", similarity)
         ordered = sorted(found.items(), key=lambda item: (item[1][0], -item[1][1], item[0]))
         return [(kind, similarity, one, other) for (one, other), (kind, similarity) in ordered]
 
@@ -249,17 +364,29 @@ class _Search:
             by_hash.setdefault(document.exact, []).append(document.document_id)
         return ((group[0], other) for group in by_hash.values() for other in group[1:])
 
-    def _similar_pairs(self) -> Iterable[tuple[str, str]]:
+    def _similar_pairs(self) -> Iterator[tuple[str, str]]:
+        """Proposals of the LSH among documents that no CAS number keeps apart; one of each exact group.
+
+        Two pages with CAS numbers are merged only where the main one or all of them
+        agree; a page without any is compared with every other one.
+        """
         from datasketch import MinHashLSH
 
         # a lower threshold than the wanted one: what LSH misses is lost, what it adds is only computed
         low = max(0.1, self.settings.threshold - 0.15)
         index = MinHashLSH(threshold=low, num_perm=self.settings.permutations)
-        for document in self.documents:
-            if self.sets[document.document_id]:
-                hits = index.query(self._minhash(document.document_id))
-                yield from ((hit, document.document_id) for hit in sorted(hits))
-                index.insert(document.document_id, self._minhash(document.document_id))
+        seen: set[tuple[str, str]] = set()
+        for document in sorted(self.documents, key=lambda d: (bool(d.cas), d.document_id)):
+            if not document.shingles or (document.exact, document.language) in seen:
+                continue
+            seen.add((document.exact, document.language))
+            own = [f"main {document.main_cas}", f"all {sorted(document.cas)}"] if document.cas else ["none"]
+            hits: set[str] = set()
+            for agreed in {"none", *own}:
+                hits.update(name for name, _ in index.query(self._minhash(document, agreed)))
+            yield from ((hit, document.document_id) for hit in sorted(hits))
+            for agreed in own:
+                index.insert((document.document_id, agreed), self._minhash(document, agreed))
 
     def _apart(self, one: str, other: str, kind: Kind) -> bool:
         if kind == "exact":
@@ -269,47 +396,59 @@ class _Search:
 
     def _rank(self, document_id: str) -> tuple[float, int, str]:
         document = self.by_id[document_id]
-        return (-document.score, -len(document.text), document_id)
+        return (-document.score, -document.length, document_id)
 
     def merge_contained(self, decisions: dict[str, Decision]) -> None:
         """A representative that lies inside a larger one becomes its duplicate, with all that pointed to it."""
-        standing = [d.document_id for d in self.documents if not decisions[d.document_id].duplicate_of]
-        standing.sort(key=lambda i: (-len(self.sets[i]), i))
-        hits = self._containers(standing)
-        kept: list[str] = []
-        for part in standing:
-            whole = self._whole(part, [i for i in kept if i in hits.get(part, set())])
+        standing = [d for d in self.documents if not decisions[d.document_id].duplicate_of]
+        standing.sort(key=lambda d: (-d.shingles, d.document_id))
+        pointing: dict[str, list[Decision]] = {}
+        for decision in decisions.values():
+            if decision.duplicate_of:
+                pointing.setdefault(decision.duplicate_of, []).append(decision)
+        kept: set[str] = set()
+        for part, candidates in self._containers(standing):
+            whole = self._whole(part.document_id, [i for i in candidates if i in kept])
             if whole is None:
-                kept.append(part)
+                kept.add(part.document_id)
                 continue
-            share = containment(self.sets[part], self.sets[whole])
-            decisions[part].duplicate_of = whole
-            decisions[part].group |= {"kind": "contained", "similarity": round(share, 4)}
-            for decision in decisions.values():
-                if decision.duplicate_of == part:
-                    decision.duplicate_of = whole
+            share = containment(self._set(part.document_id), self._set(whole))
+            decision = decisions[part.document_id]
+            decision.duplicate_of = whole
+            decision.group |= {"kind": "contained", "similarity": round(share, 4)}
+            moved = [decision, *pointing.pop(part.document_id, [])]
+            for other in moved:
+                other.duplicate_of = whole
+            pointing.setdefault(whole, []).extend(moved)
 
-    def _containers(self, standing: Sequence[str]) -> dict[str, set[str]]:
-        """Documents that may contain each of the given ones, by an LSH ensemble over set sizes."""
-        from datasketch import MinHashLSHEnsemble
-
-        usable = [i for i in standing if len(self.sets[i]) >= _MIN_CONTAINED]
-        if len(usable) < 2:
-            return {}
-        index = MinHashLSHEnsemble(
-            threshold=max(0.5, self.settings.containment - 0.2),
-            num_perm=self.settings.permutations,
-            num_part=min(_PARTITIONS, len(usable)),
-        )
-        index.index([(i, self._minhash(i), len(self.sets[i])) for i in usable])
-        return {i: set(index.query(self._minhash(i), len(self.sets[i]))) - {i} for i in usable}
+    def _containers(self, standing: Sequence[Sketch]) -> Iterator[tuple[Sketch, list[str]]]:
+        """Each document with those that may contain it: they share half of its sampled shingles, and no veto."""
+        owners = np.repeat(np.arange(len(standing)), [len(d.sampled) for d in standing])
+        hashes = np.concatenate([d.sampled for d in standing]) if standing else np.empty(0, dtype=np.uint64)
+        order = np.argsort(hashes, kind="stable")
+        hashes, owners = hashes[order], owners[order]
+        for number, part in enumerate(standing):
+            if part.shingles < _MIN_CONTAINED:
+                yield part, []
+                continue
+            first = np.searchsorted(hashes, part.sampled, side="left")
+            last = np.searchsorted(hashes, part.sampled, side="right")
+            telling = (last - first) <= _COMMON
+            places = [owners[a:b] for a, b in zip(first[telling], last[telling], strict=True)]
+            if not places:
+                yield part, []
+                continue
+            found, counts = np.unique(np.concatenate(places), return_counts=True)
+            enough = found[(counts >= max(1.0, _SHARED * len(places))) & (found != number)]
+            names = [standing[int(i)].document_id for i in enough]
+            yield part, [name for name in names if not self._differ(part.document_id, name)]
 
     def _whole(self, part: str, candidates: Sequence[str]) -> str | None:
-        """The candidate that holds most of a part, above the threshold; the CAS of the part must be there."""
+        """The candidate that holds most of a part, above the threshold."""
         best: tuple[float, str] | None = None
         for whole in candidates:
-            share = containment(self.sets[part], self.sets[whole])
-            if share < self.settings.containment or self._differ(part, whole):
+            share = containment(self._set(part), self._set(whole))
+            if share < self.settings.containment:
                 continue
             if best is None or (-share, whole) < (-best[0], best[1]):
                 best = (share, whole)
@@ -319,7 +458,9 @@ class _Search:
         small, large = self.by_id[part], self.by_id[whole]
         if _pair(part, whole) in self.editions or small.language != large.language:
             return True
-        return bool(set(small.cas) - set(large.cas)) or vetoed(small, large)
+        return not small.cas <= large.cas or vetoed(
+            small, large
+        )  # what the part is about must be in the whole
 
 
 def _pair(one: str, other: str) -> tuple[str, str]:

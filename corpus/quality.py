@@ -3,17 +3,27 @@
 The offline answer is a formula over measurable features of the cleaned text:
 
 * density = 5·sat((chemistry words + 3·quantities + 4·identifiers) per 100 tokens, 6)
-* safety = 5·sat(safety words per 100 tokens, 4)
+* safety = 5·sat((safety words + 2·hazard codes) per 100 tokens, 4)
 * completeness = 5·(0.6·sat(tokens, 350) + 0.4·min(1, structure)), structure =
   SDS sections/8 + filled headings/10 + table rows/25 + articles/15
 * readability = 5·(1 − link share − repeats − empty headings − fragments)
 * authority = 5·sat(authority signs + SDS sections/4 + articles/10, 3)
 * score = 0.30·density + 0.20·safety + 0.25·completeness + 0.15·readability + 0.10·authority
 
-with sat(x, k) = 1 − e^(−x/k). A page that is not a document (search results,
-index, error, login, parked, script-only) is capped at 1.5; one without a
-subject (density and safety both under 1.5) or with fewer than 40 tokens at 2;
-one about safety at large with hardly a word about chemicals (density under 0.5) at 2.9.
+with sat(x, k) = 1 − e^(−x/k), and a Chinese character as 0.7 of a token where it says
+"per 100". A page that is not a document is capped at 1.5. What it
+is follows from its form (``page_type``), never from its address:
+
+* search: it says so in its head, and has no SDS section
+* error, login, parked, script: a short page that says so (a login with its terms may be longer)
+* empty: of 8 and more entries 60 % and more state no value ("no data available", "暂无数据")
+* offer: 0.6 words of trade, job adverts or tenders per 100 tokens, with fewer than four SDS sections
+* index: headings without text, entries without sentences, 55 % links, teasers that break
+  off, page numbers behind leaders, or lists of dated posts
+
+A page without a subject (density and safety both under 1.5) or with fewer than 40
+tokens is capped at 2; one about safety at large with hardly a word about chemicals
+(density under 0.5) at 2.9.
 
 The same formula holds a model to the text: an answer far from what the features
 bear is asked again, then refused, whatever a page says of its own worth.
@@ -34,12 +44,13 @@ from corpus import lexicon
 from corpus.headings import level_of, sections_of
 from corpus.names import simplified
 from corpus.orders import span_with_orders, title_without_orders, without_orders
+from corpus.quantities import is_no_data
 from corpus.settings import QualitySettings
 from models.languages import language_of, wrong_language
 from models.prompts import Prompts, Quoted
 from models.skills import ACCEPT, Skill, Verdict
 
-PageType = Literal["document", "search", "index", "error", "login", "parked", "script"]
+PageType = Literal["document", "search", "index", "offer", "empty", "error", "login", "parked", "script"]
 _WEIGHTS = {"density": 0.30, "safety": 0.20, "completeness": 0.25, "readability": 0.15, "authority": 0.10}
 _CAP = 1.5
 _CAP_NO_SUBJECT = 2.0
@@ -54,18 +65,29 @@ _MIN_TOKENS = 40
 _TOLERANCE = {"score": 1.5, "density": 2.5, "safety": 4.0, "completeness": 2.5}
 _NOT_WORTH_KEEPING = 3.0  # most for what the formula caps at 2.0 and below
 _CLEARLY_GOOD = 3.5  # from here on a very low answer is as suspicious as a very high one is elsewhere
+_HAN, _CHARACTER = re.compile(r"[\u3400-\u9fff]"), 0.3
 _TRADITIONAL = re.compile(r"[氣體點險滅劑與應學質藥運儲蝕場護燒發]")
 _NAMES_ZH = {"density": "信息密度", "safety": "安全相关性", "completeness": "完整性", "readability": "可读性", "authority": "权威性"}  # fmt: skip
 _TYPES_ZH: dict[PageType, str] = {
-    "search": "搜索结果页", "index": "目录页", "error": "错误页", "login": "登录页", "parked": "停放域名页", "script": "仅有脚本的页面",
+    "search": "搜索结果页", "index": "目录页", "offer": "报价、招聘或招标页", "empty": "没有数据的页面", "error": "错误页", "login": "登录页", "parked": "停放域名页", "script": "仅有脚本的页面",
 }  # fmt: skip
 _LEFT_OUT = "\n\n[…]\n\n"
+_LOGIN = 700  # tokens up to which a page whose head asks for a login is one, with its terms and conditions
+_MIN_ENTRIES, _NO_DATA = (
+    8,
+    0.6,
+)  # entries from which their share without a value counts; share of an empty template
+_MIN_OFFERS, _OFFERS = (
+    5,
+    0.6,
+)  # words of trade from which they count; per 100 tokens. Sample documents: 0.54 at most
+_MOSTLY_LINKS = 0.55
 _SHORT = 250  # tokens under which a page's own words about itself decide its type
 
 
 @dataclass(frozen=True)
 class TextFeatures:
-    """Measured on the whole cleaned text. ``tokens`` in ``words``; ``*_per_100``: per 100 tokens."""
+    """Measured on the whole cleaned text. ``tokens`` in ``words``; ``*_per_100``: per 100 tokens, a Chinese character as 0.7."""
 
     tokens: int
     chemistry_per_100: float
@@ -81,6 +103,8 @@ class TextFeatures:
     link_share: float
     repeated_share: float
     fragment_share: float
+    no_data_share: float
+    offers_per_100: float
     sds_sections: tuple[int, ...]
     page_type: PageType
 
@@ -200,15 +224,18 @@ def measure(text: str, *, title: str, count: Callable[[str], int], link_share: f
     headings, empty = _headings(lines)
     sections = tuple(sorted({section["sds"] for section in sections_of(text) if section["sds"]}))
 
+    # Ten Chinese characters say what seven English words say; without this, equal texts would be unequally dense.
+    size = max(1.0, tokens - _CHARACTER * len(_HAN.findall(text)))
+
     def per_100(pattern: re.Pattern[str]) -> float:
-        return 100 * len(pattern.findall(text)) / tokens
+        return 100 * len(pattern.findall(text)) / size
 
     features = TextFeatures(
         tokens=tokens if text.strip() else 0,
         chemistry_per_100=per_100(lexicon.CHEMISTRY),
         quantities_per_100=per_100(lexicon.QUANTITY),
         identifiers_per_100=per_100(lexicon.IDENTIFIER),
-        safety_per_100=per_100(lexicon.SAFETY),
+        safety_per_100=per_100(lexicon.SAFETY) + 2 * per_100(lexicon.HAZARD_CODE),
         headings=headings,
         empty_headings=empty,
         table_rows=len(rows),
@@ -218,6 +245,8 @@ def measure(text: str, *, title: str, count: Callable[[str], int], link_share: f
         link_share=link_share,
         repeated_share=_repeated_share(lines),
         fragment_share=_fragment_share(lines),
+        no_data_share=_no_data_share(lines),
+        offers_per_100=_offers(text, size),
         sds_sections=sections,
         page_type="document",
     )
@@ -252,10 +281,38 @@ def _fragment_share(lines: Sequence[str]) -> float:
     return cut / len(prose)
 
 
+def _no_data_share(lines: Sequence[str]) -> float:
+    """Share of a page's entries (rows, "label: value", text under a heading) that state no value; 0 for few entries."""
+    entries = empty = 0
+    for i, line in enumerate(lines):
+        if line.startswith("|"):
+            cells = [cell.strip() for cell in line.strip("|").split("|")]
+            if len(cells) < 2 or not re.search(r"\w", line):
+                continue
+            values = cells[1:]
+        elif i and level_of(lines[i - 1]):
+            values = [line]
+        else:
+            _, colon, value = line.partition("：" if "：" in line[:30] else ":")
+            if not colon:
+                continue
+            values = [value.strip()]
+        entries += 1
+        empty += all(is_no_data(value) or lexicon.NO_VALUE.match(value) is not None for value in values)
+    return empty / entries if entries >= _MIN_ENTRIES else 0.0
+
+
+def _offers(text: str, size: float) -> float:
+    """Words of trade and adverts per 100 tokens; 0 where only one of them is used, or hardly any."""
+    found = [word.lower() for word in lexicon.OFFER.findall(text)]
+    return 100 * len(found) / size if len(found) >= _MIN_OFFERS and len(set(found)) > 1 else 0.0
+
+
 def page_type(text: str, title: str, features: TextFeatures) -> PageType:
     """What kind of page a text is. Documents first: a long text may speak of logins and errors."""
     head = f"{title}\n{text[:400]}"
     short = features.tokens < _SHORT
+    sheet = len(features.sds_sections) >= 4
     if lexicon.SEARCH_PAGE.search(head) and not features.sds_sections:
         return "search"
     if short:
@@ -264,6 +321,12 @@ def page_type(text: str, title: str, features: TextFeatures) -> PageType:
         for name, pattern in _OWN_WORDS:
             if pattern.search(whole) and not rich:
                 return name
+    elif features.tokens < _LOGIN and lexicon.LOGIN_PAGE.search(head) and not sheet:
+        return "login"
+    if features.no_data_share >= _NO_DATA:
+        return "empty"
+    if features.offers_per_100 >= _OFFERS and not sheet and features.articles < 5:
+        return "offer"
     return "index" if _is_index(text, features) else "document"
 
 
@@ -285,12 +348,49 @@ def _is_index(text: str, features: TextFeatures) -> bool:
         return False
     if features.headings >= 5 and features.empty_headings >= 0.4 * features.headings:
         return True
+    if features.link_share >= _MOSTLY_LINKS:
+        return True
     if len(_SNIPPET_META.findall(text)) >= 5 and features.fragment_share > 0.3:
         return True
     lines = [line.strip() for line in text.split("\n") if line.strip()]
-    sentences = sum(bool(re.search(r"[。！？；]|[.!?](?:\s|$)", line)) and len(line) > 30 for line in lines)
+    return _lists_entries(lines, features) or _leads_elsewhere(lines, features)
+
+
+def _lists_entries(lines: Sequence[str], features: TextFeatures) -> bool:
+    """Whether nearly all lines are entries or headings and hardly one is a sentence."""
     entries = features.list_items + features.headings
-    return entries >= 12 and entries >= 0.75 * len(lines) and sentences < 0.15 * len(lines)
+    return entries >= 12 and entries >= 0.75 * len(lines) and _sentences(lines) < 0.15 * len(lines)
+
+
+def _leads_elsewhere(lines: Sequence[str], features: TextFeatures) -> bool:
+    """Teasers, contents with page numbers, and lists of dated posts."""
+    prose = sum(not line.startswith(("|", "#", "```")) and len(line) > 20 for line in lines)
+    if (teasers := sum(bool(lexicon.TEASER.search(line)) for line in lines)) >= 5 and teasers >= 0.25 * prose:
+        return True
+    filled = [line.strip("| ") for line in lines if re.search(r"\w", line)]
+    if (leaders := sum(bool(lexicon.LEADER.search(line)) for line in filled)) >= 8 and leaders >= 0.4 * len(
+        filled
+    ):
+        return True
+    entries = [line for line in filled if not level_of(line)]
+    stamped = sum(bool(lexicon.STAMP.search(line)) for line in entries)
+    plain = features.quantities_per_100 < 1 and _sentences(lines) < 0.15 * len(lines)
+    return stamped >= 10 and stamped >= 0.5 * len(entries) and plain
+
+
+_STOP = re.compile(
+    r"[。！？；]|\w\w[)\]%”\"]?[.!?](?=\s|$)"
+)  # the stop behind an initial ("A. Author") ends no sentence
+_STOPPED = re.compile(r"[。！？；.!?][\s”’」』\"')\]）*_\d\[]*$")
+
+
+def _sentences(lines: Sequence[str]) -> int:
+    """Lines that hold text: two sentences and more, or one that ends the line."""
+    found = 0
+    for line in lines:
+        stops = len(_STOP.findall(line)) if len(line) > 30 and not line.startswith("#") else 0
+        found += stops > 1 or (stops == 1 and _STOPPED.search(line) is not None)
+    return found
 
 
 # --- the skill -----------------------------------------------------------------
@@ -300,7 +400,7 @@ class ScoreDocument(Skill[ScoreGiven, Score]):
     """Score a document from 0 to 5 for a knowledge base on chemicals and their safety."""
 
     name: ClassVar[str] = "score_document"
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     output: ClassVar[type[BaseModel]] = Score
     prompts: ClassVar[Prompts] = Prompts(__package__, "score_document")
 

@@ -12,13 +12,15 @@ check twice, or what the endpoint refuses to read, stays as it was, with the rea
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from corpus.fidelity import differences, facts, holds_facts, reordered, words
+from corpus.fidelity import changes, differences, facts, holds_facts, reordered, words
 from corpus.headings import level_of, rebuild_levels, sections_of
 from corpus.ids import normalise_text
 from corpus.orders import find_orders
@@ -78,7 +80,7 @@ class RefineWindow(Skill[WindowGiven, RefinedWindow]):
     """Rewrite a window of a page into clean, structured text without changing what it says."""
 
     name: ClassVar[str] = "refine_window"
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     output: ClassVar[type[BaseModel]] = RefinedWindow
     prompts: ClassVar[Prompts] = Prompts(__package__, "refine_window")
 
@@ -129,8 +131,8 @@ def violations(given: WindowGiven, answer: RefinedWindow) -> list[str]:
 
 def _misplaced(by_index: Mapping[int, Unit], placed: Sequence[int], dropped: Sequence[int]) -> list[str]:
     found = [f"block {i} is not in the window" for i in sorted({*placed, *dropped} - set(by_index))]
-    seen = sorted([*placed, *dropped])
-    found += [f"block {i} occurs more than once" for i in sorted({i for i in seen if seen.count(i) > 1})]
+    seen = Counter([*placed, *dropped])
+    found += [f"block {i} occurs more than once" for i in sorted(i for i, n in seen.items() if n > 1)]
     found += [f"block {i} is neither kept nor dropped" for i in sorted(set(by_index) - set(seen))]
     if list(placed) != sorted(placed):
         found.append("the blocks are not in order")
@@ -173,11 +175,16 @@ def _drop_faults(by_index: Mapping[int, Unit], dropped: Sequence[DroppedUnit]) -
         for drop in dropped
         if holds_facts(by_index[drop.source].text)
     ]
-    tokens = sum(by_index[drop.source].tokens for drop in dropped)
-    everything = sum(unit.tokens for unit in by_index.values())
+    # rules and bullets without a letter may go, however many they are
+    tokens = sum(by_index[drop.source].tokens for drop in dropped if _says(by_index[drop.source]))
+    everything = sum(unit.tokens for unit in by_index.values() if _says(unit))
     if tokens > max(_MAX_DROPPED_SHARE * everything, 60):
         found.append(f"too much was dropped: {tokens} of {everything} tokens")
     return found
+
+
+def _says(unit: Unit) -> bool:
+    return any(char.isalnum() for char in unit.text)
 
 
 def _heading(text: str) -> str:
@@ -185,11 +192,17 @@ def _heading(text: str) -> str:
 
 
 def _missing_in_order(wanted: Sequence[str], present: Sequence[str]) -> list[str]:
+    """Each wanted heading that is not found behind the one before it."""
+    places: dict[str, list[int]] = {}
+    for place, heading in enumerate(present):
+        places.setdefault(heading, []).append(place)
     position = 0
     missing: list[str] = []
     for heading in wanted:
-        if heading in present[position:]:
-            position = present.index(heading, position) + 1
+        known = places.get(heading, [])
+        at = bisect_left(known, position)
+        if at < len(known):
+            position = known[at] + 1
         elif heading:
             missing.append(heading)
     return missing
@@ -229,11 +242,16 @@ def fuse(parts: Sequence[Sequence[Piece]], units: Sequence[Unit]) -> list[Piece]
             fused = list(part)
             continue
         start, stop = part[0].first, fused[-1].last + 1
-        common = {p.first for p in fused} | {stop}
+        common = {stop}
+        for piece in reversed(fused):  # back to where the part begins; no piece before that can be cut at
+            if piece.last < start:
+                break
+            common.add(piece.first)
         common &= {p.first for p in part} | {part[-1].last + 1}
         inside = [cut for cut in common if start <= cut <= stop]
         cut = min(inside, key=lambda c: (abs(2 * c - start - stop), c)) if inside else stop
-        fused = [piece for piece in fused if piece.last < cut]
+        while fused and fused[-1].last >= cut:
+            fused.pop()
         later = [piece for piece in part if piece.first >= cut]
         resumed = later[0].first if later else part[-1].last + 1
         fused += [Piece(i, i, units[i].text) for i in range(cut, resumed)]
@@ -280,9 +298,10 @@ def refine_document(
     settings = settings or RefinementSettings()
     units = split_units(text, blocks, settings.window, count or models.count_tokens)
     ranges = windows(units, settings.window, settings.overlap)
+    contexts = _contexts(units, [start for start, _ in ranges])
     inputs = [
-        WindowGiven(language, title, _context(units[:start]), tuple(units[start:end]))
-        for start, end in ranges
+        WindowGiven(language, title, context, tuple(units[start:end]))
+        for (start, end), context in zip(ranges, contexts, strict=True)
     ]
     answers = models.run_many(RefineWindow(), inputs)
     unread = [answer for answer in answers if isinstance(answer, AnswerRejected)]
@@ -327,29 +346,33 @@ def _proved(refined: Refined, pieces: Sequence[Piece], units: Sequence[Unit], re
     kept = [i for piece in pieces if not piece.reason for i in range(piece.first, piece.last + 1)]
     covered = [i for piece in pieces for i in range(piece.first, piece.last + 1)]
     before = "\n\n".join(units[i].text for i in kept)
-    changes = differences(before, refined.text)
+    after = facts(refined.text)
+    wrong = [] if before == refined.text else changes(facts(before), after)
     if covered != list(range(len(units))):
-        changes.append("fusion lost or repeated a block")
-    if not changes:
+        wrong.append("fusion lost or repeated a block")
+    if not wrong:
         refined.unrefined = refused
-        refined.record["facts"] = facts(refined.text).total()
+        refined.record["facts"] = after.total()
         return refined
     plain = assemble([Piece(unit.index, unit.index, unit.text) for unit in units], units)
-    plain.record = refined.record | plain.record | {"violations": changes[:50], "fidelity": 0.0}
+    plain.record = refined.record | plain.record | {"violations": wrong[:50], "fidelity": 0.0}
     plain.unrefined = True
     return plain
 
 
-def _context(before: Sequence[Unit]) -> tuple[str, ...]:
-    """Headings above a window: the last of each level."""
+def _contexts(units: Sequence[Unit], starts: Sequence[int]) -> list[tuple[str, ...]]:
+    """Headings above each window: the last of each level. ``starts`` rise."""
     path: list[tuple[int, str]] = []
-    for unit in before:
-        level = level_of(unit.text)
-        if level:
-            path = [(n, heading) for n, heading in path if n < level] + [
-                (level, unit.text.strip("# ").strip())
-            ]
-    return tuple(heading for _, heading in path)
+    found: list[tuple[str, ...]] = []
+    position = 0
+    for start in starts:
+        for unit in units[position:start]:
+            if level := level_of(unit.text):
+                path = [(n, heading) for n, heading in path if n < level]
+                path.append((level, unit.text.strip("# ").strip()))
+        position = start
+        found.append(tuple(heading for _, heading in path))
+    return found
 
 
 def _with_levels(pieces: Sequence[Piece]) -> list[Piece]:
@@ -366,7 +389,7 @@ def assemble(pieces: Sequence[Piece], units: Sequence[Unit]) -> Refined:
     parts: list[str] = []
     blocks: list[dict[str, Any]] = []
     dropped: list[dict[str, Any]] = []
-    length = 0
+    length = lost = 0
     gap = ""
     for piece in pieces:
         first, last = units[piece.first], units[piece.last]
@@ -374,6 +397,7 @@ def assemble(pieces: Sequence[Piece], units: Sequence[Unit]) -> Refined:
         if piece.reason or not piece.text.strip():
             shown = {"start": first.start, "end": last.end, "reason": piece.reason or "empty"}
             dropped.append(shown | {"text": first.text[:120]})
+            lost += sum(unit.tokens for unit in units[piece.first : piece.last + 1])
             continue
         piece_text = normalise_text(piece.text)
         lead = gap if parts else ""
@@ -392,10 +416,5 @@ def assemble(pieces: Sequence[Piece], units: Sequence[Unit]) -> Refined:
         gap = "\n\n" if piece_text.startswith("#") else ""
     text = "".join(parts)
     total = sum(unit.tokens for unit in units)
-    lost = sum(
-        unit.tokens
-        for unit in units
-        if any(drop["start"] <= unit.start and unit.end <= drop["end"] for drop in dropped)
-    )
     record = {"coverage": round(1 - lost / total, 4) if total else 1.0, "dropped": dropped}
     return Refined(text, blocks, sections_of(text), record)

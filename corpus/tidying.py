@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import re
 
-from corpus.fidelity import holds_facts
+from corpus.fidelity import INVISIBLE, holds_facts
 from corpus.ids import normalise_text
 from corpus.sections import sds_section, split_heading
 
-_INVISIBLE = re.compile(
-    r"[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
-)
 # Thin and no-break blanks between digits may separate thousands: they stay.
 _BLANKS = re.compile(
     r"(?<!\d)[\u00a0\u2000-\u200a\u202f\u205f\u3000\t]+|[\u00a0\u2000-\u200a\u202f\u205f\u3000\t]+(?!\d)"
@@ -24,6 +21,7 @@ _QUOTED = re.compile(r"“[^“”\n]*”|「[^「」\n]*」|『[^『』\n]*』|
 _FULL = {
     code: code - 0xFEE0 for code in [*range(0xFF10, 0xFF1A), *range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B)]
 }
+_WIDE = re.compile(r"[\uff01-\uff5e]")
 # Full-width signs become ASCII only between or beside digits, where they are signs of a value.
 _SIGNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?<=\d)．(?=\d)"), "."),
@@ -71,8 +69,8 @@ _FURNITURE = re.compile(
 def tidy_block(text: str, kind: str) -> str:
     """A block in tidy form; its facts (``corpus.fidelity``) are those of ``text``. May become empty."""
     if kind == "code":
-        return _INVISIBLE.sub("", normalise_text(text)).rstrip()
-    text = _BLANKS.sub(" ", _INVISIBLE.sub("", normalise_text(text)))
+        return INVISIBLE.sub("", normalise_text(text)).rstrip()
+    text = _BLANKS.sub(" ", INVISIBLE.sub("", normalise_text(text)))
     text = half_width(text)
     indent = re.match(r" *", text)[0] if kind == "list" else ""  # type: ignore[index]  # it always matches
     # the indent of a list line says whose child it is; other runs of blanks say nothing
@@ -93,6 +91,8 @@ def without_edit_mark(heading: str) -> str:
 
 def half_width(text: str) -> str:
     """Full-width digits, letters and signs of values as ASCII, outside quotation marks."""
+    if not _WIDE.search(text):
+        return text
     parts: list[str] = []
     position = 0
     for match in _QUOTED.finditer(text):

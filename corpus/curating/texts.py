@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +31,7 @@ from models import Models
 from models.errors import ModelError
 
 LOW_SCORE = "low_score"
+_READ_AT_ONCE = 50  # texts in memory while all documents are read
 
 
 def cleaned_documents(session: Session, ctx: StageContext) -> list[Any]:
@@ -196,6 +197,7 @@ class DeduplicateStep(BaseStep):
     """Barrier: exact, near and contained duplicates; editions of one regulation stay and are linked."""
 
     name: str = DEDUPLICATE
+    version: str = "2"
     batch_size: int | None = None
     settings: CorpusSettings = field(default_factory=CorpusSettings)
 
@@ -215,14 +217,21 @@ class DeduplicateStep(BaseStep):
         return [Item(WHOLE, fingerprint(self.name, self.version, inputs, settings))]
 
     def process(self, ctx: StageContext, item: Item) -> Outcome:
-        """Compare all refined documents; only rows whose decision changed are written."""
-        query = _refined(
-            select(Document.document_id, Document.text, Document.title, Document.language, Document.score),
-            self.settings.quality.threshold,
-        )
-        with ctx.catalogue.reading() as session:
-            documents = [Candidate(*row) for row in session.execute(query)]
-        decisions = find_duplicates(documents, self.settings.duplicates)
+        """Compare all refined documents, read one after another; only rows whose decision changed are written."""
+        columns = (Document.document_id, Document.text, Document.title, Document.language, Document.score)
+        query = _refined(select(*columns), self.settings.quality.threshold)
+
+        def documents() -> Iterator[Candidate]:
+            with ctx.catalogue.reading() as session:
+                for row in session.execute(query.execution_options(yield_per=_READ_AT_ONCE)):
+                    yield _candidate(row)
+
+        def fetch(document_id: str) -> Candidate:
+            with ctx.catalogue.reading() as session:
+                row = session.execute(select(*columns).where(Document.document_id == document_id)).one()
+            return _candidate(row)
+
+        decisions = find_duplicates(documents(), self.settings.duplicates, fetch)
 
         def write(db: Session) -> None:
             for document_id, decision in sorted(decisions.items()):
@@ -234,6 +243,10 @@ class DeduplicateStep(BaseStep):
 
     def retire(self, session: Session, item_ids: Sequence[str]) -> None:
         """No document is left: nothing to undo."""
+
+
+def _candidate(row: Any) -> Candidate:
+    return Candidate(row.document_id, row.text, row.title, row.language, row.score)
 
 
 def _refined(query: Any, threshold: float) -> Any:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import random
 
-from corpus.near_duplicates import Candidate, containment, find_duplicates, jaccard, shingles, vetoed
+import numpy as np
+import pytest
+
+from corpus.near_duplicates import Candidate, Hashes, containment, find_duplicates, jaccard, shingles, vetoed
 
 LINES = [
     "甲醇为无色透明液体，有刺激性气味，易挥发，其蒸气与空气可形成爆炸性混合物。",
@@ -25,20 +28,26 @@ def sheet(cas: str, *changes: str) -> str:
 
 
 def test_shingles_by_language() -> None:
-    assert shingles("甲醇 是液体。", "zh", 5) == {"甲醇是液体"}
-    assert shingles("one two three four five six", "en", 5) == {
-        "one two three four five",
-        "two three four five six",
-    }
-    assert shingles("短", "zh", 5) == {"短"}
-    assert shingles("", "zh", 5) == frozenset()
+    assert len(shingles("甲醇 是液体。", "zh", 5)) == 1
+    assert shingles("甲醇 是液体。", "zh", 5).tolist() == shingles("甲醇是液体", "zh", 5).tolist()
+    assert len(shingles("one two three four five six", "en", 5)) == 2
+    shared = set(shingles("one two three four five six", "en", 5)) & set(
+        shingles("two three four five six", "en", 5)
+    )
+    assert len(shared) == 1
+    assert (
+        shingles("one two three four five", "en", 5).tolist()
+        != shingles("two one three four five", "en", 5).tolist()
+    )
+    assert len(shingles("短", "zh", 5)) == 1
+    assert len(shingles("", "zh", 5)) == 0
 
 
 def test_measures() -> None:
-    one, two = frozenset("abcd"), frozenset("abcdefgh")
+    one, two = np.arange(4, dtype=np.uint64), np.arange(8, dtype=np.uint64)
     assert jaccard(one, two) == 0.5
     assert containment(one, two) == 1.0
-    assert jaccard(frozenset(), frozenset()) == 0.0
+    assert jaccard(one[:0], two[:0]) == 0.0
 
 
 def test_exact_and_near_point_to_the_best_scored() -> None:
@@ -141,3 +150,47 @@ def test_english_pages() -> None:
 def test_nothing() -> None:
     assert find_duplicates([]) == {}
     assert not find_duplicates([candidate("a", "")])["a"].duplicate_of
+
+
+def test_texts_are_read_again_and_not_kept() -> None:
+    documents = {
+        f"d{i}": candidate(f"d{i}", sheet(f"{50 + i % 3}-00-0", f"附注{i // 3}。" * 5)) for i in range(9)
+    }
+    read: list[str] = []
+
+    def fetch(name: str) -> Candidate:
+        read.append(name)
+        return documents[name]
+
+    found = find_duplicates((d for d in documents.values()), fetch=fetch)
+    assert found == find_duplicates(list(documents.values()))
+    assert read  # pairs were compared on the texts
+
+
+def test_pages_of_one_template_are_not_compared_where_cas_numbers_veto(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compared = 0
+
+    def counted(one: Hashes, other: Hashes) -> float:
+        nonlocal compared
+        compared += 1
+        return jaccard(one, other)
+
+    monkeypatch.setattr("corpus.near_duplicates.jaccard", counted)
+    documents = [candidate(f"d{i}", sheet(f"{1000 + i}-00-{check(1000 + i)}")) for i in range(120)]
+    assert all(len(d.cas) == 1 for d in documents)
+    assert not any(d.duplicate_of for d in find_duplicates(documents).values())
+    assert compared == 0
+
+
+def check(number: int) -> int:
+    """The check digit of the CAS number ``number``-00-x."""
+    return sum(place * int(digit) for place, digit in enumerate(reversed(f"{number}00"), 1)) % 10
+
+
+def test_equal_cas_numbers_with_another_main_one_are_compared() -> None:
+    one = candidate("a", sheet("67-56-1", "67-56-1", "64-17-5"), 4.0)
+    other = candidate("b", sheet("67-56-1", "64-17-5", "64-17-5"), 4.1)
+    assert one.main_cas != other.main_cas
+    assert find_duplicates([one, other])["a"].duplicate_of == "b"

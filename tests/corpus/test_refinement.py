@@ -64,6 +64,7 @@ PIECES = st.sampled_from(
         "# 第四部分 急救措施", "## 5. 消防措施", "闪点：－11 ℃（闭杯），爆炸极限６．０％～36.5%。", "不得用水灭火。不溶于水。",
         "CAS 67-56-1，UN1230，H225 H301。", "| 熔点 | －98 ℃ |\n| --- | --- |\n| 沸点 |  64.8 ℃ |", "- 皮肤：冲洗 15 分钟\n- 食入：不要催吐",
         "Store below 30 °C and never near\nan oxidiser, since it may react with it violently there", "上一篇：乙醇", "Copyright © 2020 X",
+        "The vapour is heavier than air, the liquid is water-\nsoluble and not corrosive",
         "2 H₂O₂ → 2 H₂O + O₂", "LD₅₀ 5628 mg/kg（大鼠经口）", "***", "重复的句子。", "重复的句子。", "“Ａ１”级\u200b\u00a0产品",
     ]
 )  # fmt: skip
@@ -170,6 +171,13 @@ def test_tidy_block(text: str, kind: str, tidy: str) -> None:
 )  # fmt: skip
 def test_furniture(text: str, reason: str) -> None:
     assert furniture_reason(text) == reason
+
+
+def test_a_page_of_rules_and_bullets_is_dropped_and_not_refused() -> None:
+    refined = refine("\n\n".join(["* * * " * 40] * 6 + ["苯有毒。"]), window=RefinementSettings())
+    assert not refined.unrefined
+    assert refined.text == "苯有毒。"
+    assert {entry["reason"] for entry in refined.record["dropped"]} == {"empty"}
 
 
 # --- check and fusion ---------------------------------------------------------
