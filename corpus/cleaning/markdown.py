@@ -117,7 +117,7 @@ def _cell_text(
     pieces = renderer.run(cell)
     if not pieces:
         return _lone_alt(cell)
-    text = pieces[0].plain.replace("\n", " ")
+    text = _cells_on_a_line(pieces[0].plain.replace("\n", " "))
     for before, piece in pairwise(pieces):
         listed = piece.kind in {"item", "row", "definition"} and before.kind == piece.kind
         text += ("; " if listed else " ") + _cells_on_a_line(piece.plain.replace("\n", " "))

@@ -23,7 +23,7 @@ _META_TITLE = re.compile(r"^title:\s*[\"']?(.+?)[\"']?\s*$", re.MULTILINE | re.I
 
 
 def clean_text(text: str) -> CleanedPage:
-    """A text or Markdown file: front matter and control characters out, the rest unchanged."""
+    """A text or Markdown file: front matter, comments and control characters out, the rest unchanged."""
     text = normalise_text(_CONTROLS.sub("", text.replace("\f", "\n")))
     front = _FRONT_MATTER.match(text)
     meta_title, skipped = "", 0
@@ -32,6 +32,7 @@ def clean_text(text: str) -> CleanedPage:
         meta_title = found[1] if found else ""
         skipped = front[0].count("\n")
         text = text[front.end() :]
+    text, comments = _without_comments(text)
     pieces = list(_pieces(text, skipped))
     rendered = assemble(pieces)
     first = next((piece for piece in pieces if piece.kind == "heading"), None)
@@ -47,6 +48,7 @@ def clean_text(text: str) -> CleanedPage:
         blocks=rendered.blocks,
         title=title,
         language=language_of(rendered.plain),
+        removed={"structural": {"comment": comments}} if comments else {},
         features=Features(
             raw_text_chars=size(text),
             kept_text_chars=kept,
@@ -59,6 +61,23 @@ def clean_text(text: str) -> CleanedPage:
     if kept < 20:
         page.verdict, page.reasons = "no_main_content", (f"{kept} characters of content",)
     return page
+
+
+def _without_comments(text: str) -> tuple[str, int]:
+    """Take out HTML comments that stand on lines of their own; the lines stay, so that numbers of lines hold."""
+    parts, position, count = [], 0, 0
+    while (start := text.find("<!--", position)) >= 0 and (end := text.find("-->", start)) >= 0:
+        end += len("-->")
+        line = text.rfind("\n", 0, start) + 1
+        after = text.find("\n", end)
+        alone = not text[line:start].strip() and not text[end : after if after >= 0 else len(text)].strip()
+        if alone:
+            parts += [text[position:start], "\n" * text.count("\n", start, end)]
+            count += 1
+        else:
+            parts.append(text[position:end])
+        position = end
+    return "".join([*parts, text[position:]]), count
 
 
 def _pieces(text: str, offset: int) -> Iterator[Piece]:

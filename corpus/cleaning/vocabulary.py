@@ -134,9 +134,11 @@ FURNITURE_HEADING = re.compile(
 )
 #: Of them, those whose section goes whatever plain text it holds (short, and without facts).
 APPEAL_HEADING = re.compile(
-    r"^[\s\W\d.]*(?:newsletter|subscribe|sign\s+up|follow\s+us|share(?:\s+this)?|advertisement|tags"
-    r"|(?:\d+\s+)?comments?(?:\s*\(\d+\))?|leave\s+a\s+(?:reply|comment)|分享(?:到)?|(?:网友|最新|全部|热门)?评论)"
-    r"(?:\s+(?:this|on|via|with|us|to|for|our|now|here|up)\b.{0,40}|[\s\W\d]*)$",
+    r"^[\s\W\d.]*(?:"
+    r"(?:newsletter|subscribe|sign\s+up|follow\s+us|share|advertisement|分享(?:到)?)"
+    r"(?:\s+(?:this|on|via|with|us|to|for|our|now|here)\b.{0,40})?"
+    r"|tags|(?:\d+\s+)?comments?(?:\s*\(\d+\))?|leave\s+a\s+(?:reply|comment)\b.{0,40}"
+    r"|(?:网友|最新|全部|热门)?评论(?:\s*[（(]?\d*[)）]?)?)[\s\W\d]*$",
     re.IGNORECASE,
 )
 #: Lines that lead to other pages: a label, then links.
@@ -200,6 +202,7 @@ _INNER_STATE = re.compile(r"(?<=[a-z])(?:With|Has|No|Is)[A-Z]\w*")
 _STATES = ("has-", "with-", "no-", "is-", "without-", "hide-", "show-", "js-")
 
 
+@lru_cache(maxsize=8192)
 def evidence(classes: str) -> str:
     """Class names without what says no more than a state or a variant.
 
