@@ -60,7 +60,9 @@ class ChemicalsStep(BaseStep):
         else:
             paths = {f"list:{path.name}"[:64]: path for path in self._lists(ctx)}
             report = import_list(ctx.catalogue, paths[item.id])
-        return Outcome(detail="\n".join([*report.errors, *report.reviews])[:4000], counts=_load_counts(report))
+        return Outcome(
+            detail="\n".join([*report.errors, *report.reviews])[:4000], counts=_load_counts(report)
+        )
 
     def _lists(self, ctx: StageContext) -> list[Path]:
         lists = list(self.settings.chemical_lists)
