@@ -8,6 +8,7 @@ hold is not text.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -117,7 +118,7 @@ class Measures:
         text, link, own, own_link = [0] * count, [0] * count, [0] * count, [0] * count
         links, inner = [0] * count, [0] * count
         block, linked, hidden = [0] * count, [False] * count, [False] * count
-        tags = [str(element.tag) for element in self._elements]
+        tags = [sys.intern(str(element.tag)) for element in self._elements]
         for number, element in enumerate(self._elements):
             tag = tags[number]
             if number:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import html
 import re
+import sys
 from dataclasses import dataclass
 
 from lxml import etree
@@ -204,7 +205,9 @@ class Numbers:
                     self.styled.append(element)
                 if "role" in keys:
                     self.with_role.append(element)
-        self._tags = [str(element.tag) for element in elements]
+        self._tags = [
+            sys.intern(str(element.tag)) for element in elements
+        ]  # lxml makes a new string each time
         self._places: list[int] | None = None
         depths = [0] * len(elements)
         for number, up in enumerate(parents):

@@ -79,6 +79,7 @@ def clean_html(
             if trace is not None and other is not None:
                 trace.removals = other.removals
             structural.removed["gentle_second_try"] += 1
+    del measures  # before the second tree is made: enormous pages need the room
     if trace is not None:
         trace.stage("structural", root)
     functional = clean_functions(root)
