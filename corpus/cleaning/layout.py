@@ -9,6 +9,11 @@ from corpus.cleaning.measure import BLOCKS, HEADINGS, size
 from corpus.cleaning.parsing import Numbers
 from corpus.cleaning.tags import Element, all_text, name_set
 
+_RAISED = re.compile(r"vertical-align\s*:\s*(super|sub|text-top|text-bottom)\b", re.IGNORECASE)
+_SECTION = re.compile(
+    r"^\s*(?:section\s*)?\d{1,2}\s*[.、:：）)]?\s*[^\W\d]|^\s*第\s*[一二三四五六七八九十\d]{1,3}\s*(?:部分|章|节|節)|^\s*[一二三四五六七八九十]{1,3}、",
+    re.IGNORECASE,
+)
 _ROLE_TAGS = {
     "table": "table",
     "grid": "table",
@@ -131,15 +136,69 @@ def normalise_grids(body: Element, numbers: Numbers) -> bool:
         if element.tag in {"div", "p"} and _is_caption(element):
             element.tag = "figcaption"
     moved = _unstack_scripts(body)
-    for element in body.iter("span"):
-        style = element.get("style")
-        if style and _SPACED.search(style):
+    for element in numbers.styled:
+        style = element.get("style") or ""
+        if (
+            element.tag in {"span", "font"}
+            and (raised := _RAISED.search(style))
+            and len(all_text(element)) <= 20
+        ):
+            element.tag = "sup" if raised[1].lower() in {"super", "text-top"} else "sub"
+        elif element.tag == "span" and _SPACED.search(style):
             _space_before(element)
+    moved = _show_controls(body) or moved
+    moved = _write_formulas(body) or moved
     for element in list(body.iter("span", "a", "label", "em", "strong", "b")):
         following = element.getnext()
         if following is not None and not element.tail and _separate(element, following):
             element.tail = " "
     return moved
+
+
+def _write_formulas(body: Element) -> bool:
+    """MathML scripts and fractions as what they mean in a line: ``<msup>`` as ``sup``, ``<mfrac>`` with its bar."""
+    found = False
+    for formula in list(body.iter("msup", "msub", "msubsup")):
+        for script, tag in zip(
+            list(formula)[1:3], ("sup",) if formula.tag == "msup" else ("sub", "sup"), strict=False
+        ):
+            if next(script.iter("msup", "msub", "msubsup", "mfrac"), None) is not None:
+                continue
+            flat = "".join(all_text(script).split())
+            for child in list(script):
+                script.remove(child)
+            script.tag, script.text, found = tag, flat, True
+    for fraction in list(body.iter("mfrac")):
+        if len(fraction) == 2:
+            for part in fraction:
+                if len("".join(all_text(part).split())) > 1:  # (a + b)/2 is not a + b/2
+                    part.text = "(" + (part.text or "").lstrip()
+                    part.tail = ")" + (part.tail or "").lstrip()
+            fraction[0].tail = (fraction[0].tail or "").strip() + "/"
+            fraction.tag, found = "mrow", True  # its bar is written out now
+    return found
+
+
+def _show_controls(body: Element) -> bool:
+    """Write out what stands in controls and is content: folding section titles, fields that only show a value."""
+    shown = False
+    for button in list(body.iter("button")):
+        following = button.getnext()
+        text = all_text(button).strip()
+        folds = button.get("aria-controls") or button.get("aria-expanded")
+        if following is None or following.tag not in BLOCKS or not 2 <= len(text) <= 80:
+            continue
+        if _SECTION.match(text) or (
+            folds and not any(node.tag in HEADINGS for node in button.iterancestors())
+        ):
+            button.tag = "h3" if button.getparent() is not None and _text_size(following) else "button"
+            shown = shown or button.tag == "h3"
+    for field in list(body.iter("input")):
+        value = (field.get("value") or "").strip()
+        fixed = field.get("readonly") is not None or field.get("disabled") is not None
+        if fixed and value and len(value) <= 200 and (field.get("type") or "text").lower() == "text":
+            field.tag, field.text, shown = "span", value, True
+    return shown
 
 
 def _unstack_scripts(body: Element) -> bool:

@@ -27,6 +27,24 @@ _HAZARD_ALT = re.compile(
     r"|腐蚀|易燃|爆炸|氧化|毒|危害|健康|环境|刺激|警告|象形|菱形",
     re.IGNORECASE,
 )
+# a picture of a sign is the sign: "<img alt='-'>94.7 °C" is below zero
+_SIGN = {
+    **{sign: sign for sign in "-−–+±≥≤<>=≈~×·°/%‰→⇌μµ"},
+    "minus": "−",
+    "plus": "+",
+    "plus or minus": "±",
+    "less than": "<",
+    "greater than": ">",
+    "less than or equal to": "≤",
+    "greater than or equal to": "≥",
+    "times": "×",
+    "degree": "°",
+    "负": "−",
+    "小于": "<",
+    "大于": ">",
+    "小于等于": "≤",
+    "大于等于": "≥",
+}
 _MATH = re.compile(r"^\{?\\(?:display|text)style\s*(.*?)\}?$", re.DOTALL)
 _HEADING_LIKE_START = re.compile(r"^(#{1,6}\s)", re.MULTILINE)
 _LABEL_END = re.compile(r"[:：;；=]$")
@@ -279,6 +297,8 @@ class _Renderer:
         alt = image.get("alt") or ""
         if math := _MATH.match(alt.strip()):
             return f" {math[1].strip()} "
+        if sign := _SIGN.get(alt.strip().lower()):
+            return sign
         return f" {alt} " if 0 < len(alt) <= 120 and _HAZARD_ALT.search(alt) else ""
 
     def _marker(self, item: Element) -> str:

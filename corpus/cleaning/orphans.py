@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from lxml import etree
 
-from corpus.cleaning.tags import Element
+from corpus.cleaning.measure import INVISIBLE
+from corpus.cleaning.tags import Element, all_text
 
 _SECTIONS = frozenset({"thead", "tbody", "tfoot"})
 _ROWS = frozenset({"tr"}) | _SECTIONS
+_CELLS = frozenset({"td", "th"})
+_PARTS = _ROWS | {"caption", "colgroup", "col"}
 _TERMS = frozenset({"dt", "dd"})
 _PARENTS = {
     "caption": frozenset({"table"}),
@@ -41,7 +44,7 @@ def settle_orphans(root: Element) -> bool:
             _wrap(element, "dl", _TERMS)
         else:
             element.tag = "div"
-    return bool(orphans)
+    return _foster(root) or bool(orphans)
 
 
 def _is_orphan(element: Element) -> bool:
@@ -52,6 +55,64 @@ def _is_orphan(element: Element) -> bool:
             return outer is None or outer.tag != "dl"
         return False
     return True
+
+
+def _foster(root: Element) -> bool:
+    """Text and blocks that stand between the parts of a table: into a cell, or before the table, as browsers show them."""
+    found = False
+    for row in root.iter("tr"):
+        for child in [*row]:
+            if child.tag not in _CELLS and _says(child) and next(child.iter("td", "th", "tr"), None) is None:
+                _into_cell(row, child)
+                found = True
+            elif child.tail and child.tail.strip():
+                text = etree.Element("td")
+                text.text, child.tail = child.tail, None
+                child.addnext(text)
+                found = True
+        if row.text and row.text.strip():
+            text = etree.Element("td")
+            text.text, row.text = row.text, None
+            row.insert(0, text)
+            found = True
+    for part in root.iter("table", *_SECTIONS):
+        found = _before_table(part) or found
+    return found
+
+
+def _before_table(part: Element) -> bool:
+    """Move what is neither row nor caption out of a table or a part of it."""
+    table = part if part.tag == "table" else next(part.iterancestors("table"), None)
+    if table is None or table.getparent() is None:
+        return False
+    moved: list[Element] = []
+    for child in [*part]:
+        stray = child.tail if child.tail and child.tail.strip() else ""
+        if stray:
+            text = etree.Element("p")
+            text.text, child.tail = stray, None
+        if child.tag not in _PARTS and _says(child) and next(child.iter("td", "th", "tr"), None) is None:
+            moved.append(child)
+        if stray:
+            moved.append(text)
+    if part.text and part.text.strip():
+        text = etree.Element("p")
+        text.text, part.text = part.text, None
+        moved.insert(0, text)
+    for element in moved:
+        table.addprevious(element)
+    return bool(moved)
+
+
+def _says(element: Element) -> bool:
+    return element.tag not in INVISIBLE and bool(all_text(element).strip())
+
+
+def _into_cell(row: Element, child: Element) -> None:
+    cell: Element = etree.Element("td")
+    row.insert(row.index(child), cell)
+    cell.append(child)
+    cell.tail, child.tail = child.tail, None
 
 
 def _wrap(first: Element, tag: str, members: frozenset[str]) -> None:

@@ -118,27 +118,36 @@ class _Pruner:
             ):
                 yield element
             elif element.tag not in HEADINGS and self.measures.text(element) <= 40 and not len(element):
+                if element.tag == "dt" and not self._labels_links(element):
+                    continue  # a label, with its value
                 if element.tag in {"strong", "b"} and not _alone(element):
                     continue
                 yield element
+
+    def _labels_links(self, label: Element) -> bool:
+        value = label.getnext()
+        return value is not None and self.measures.knows(value) and self.measures.density(value) >= 0.5
 
     def _sheds(self, part: Element, notes: bool, leads: bool) -> bool:
         """Whether a part of a furniture section may go: links, or references, no facts in plain text."""
         measures = self.measures
         text = measures.text(part)
-        if text < 30:
+        if not text or measures.density(part) >= 0.5:
             return True
-        if measures.density(part) >= 0.5:
-            return True
+        if text < 30 and measures.links(part):
+            said = measures.visible(part)
+            return not words.has_facts(said) and not words.is_statement(said)
         items = sum(1 for _ in part.iter("li"))
         if notes and items and measures.links(part) >= 0.5 * items:
             return True
         if leads and 0 < items <= measures.links(part):
-            return not words.has_facts(measures.visible(part))
+            said = measures.visible(part)
+            return not words.has_facts(said) and not words.is_statement(said)
         return items > 0 and measures.links(part) >= items and measures.density(part) >= 0.3
 
     def _is_appeal(self, part: Element) -> bool:
-        return self.measures.text(part) <= 300 and not words.has_facts(visible_text(part))
+        text = self.measures.visible(part)
+        return self.measures.text(part) <= 300 and not words.has_facts(text) and not words.is_statement(text)
 
     def furniture_texts(self) -> None:
         """Short blocks that are furniture by what they say."""
@@ -218,7 +227,8 @@ class _Pruner:
             for ancestor in element.iterancestors()
         ):
             return False
-        return not words.CAS.search(visible_text(element))
+        text = self.measures.visible(element)
+        return not words.CAS.search(text) and not words.IDENTIFIER.search(text)
 
     def _keeps_table(self, element: Element) -> bool:
         table = element if element.tag == "table" else next(element.iterancestors("table"), None)
@@ -268,17 +278,24 @@ class _Pruner:
     def empties(self) -> None:
         """Elements left without text or pictures."""
         for element in empty_elements(self.main):
+            keep_blank(element)
             self._remove(element, "empty")
 
 
 @lru_cache(maxsize=16384)  # a text is asked about by each element around it, and on page after page
 def _furniture_verdict(text: str) -> str:
     """``text``: furniture by what it says; ``lead``: leads a line of links; empty: neither."""
-    if len(text) > words.SHORT_TEXT or words.has_facts(text):
+    if len(text) > words.SHORT_TEXT or words.has_facts(text) or words.is_statement(text):
         return ""
     if words.FURNITURE_TEXT.match(text):
         return "text"
     return "lead" if words.LINK_LEAD.match(text) else ""
+
+
+def keep_blank(element: Element) -> None:
+    """Before an empty element goes: the blank it holds parts words and numbers (``10<span> </span>20``)."""
+    if element.text and element.tag not in BLOCKS:
+        element.tail = " " + (element.tail or "")
 
 
 def empty_elements(main: Element) -> Iterator[Element]:

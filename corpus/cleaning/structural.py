@@ -37,6 +37,7 @@ _SECTIONING = name_set("article main")
 _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _CARD_TAGS = name_set("div li article section a")
 _FOOTNOTES = 8
+_FOLDED = 40  # text outside links from which a folded part is content
 _LARGE_SHARE = 0.35
 _SUBSTANTIAL = 200
 _LONG_PROSE = 900  # no block of so much text goes on the evidence of a class word
@@ -153,7 +154,10 @@ class _Cleaner:
         text = visible_text(element)
         if words.CAS.search(text) or words.IDENTIFIER.search(text):
             return True
-        return len(words.QUANTITY.findall(text)) >= 3
+        if len(words.QUANTITY.findall(text)) >= 3:
+            return True
+        names = words.words(f"{element.get('class', '')} {element.get('id', '')}")
+        return not any(name in words.CHATTER for name in names) and words.is_statement(text)
 
     def hidden(self) -> None:
         """Nodes that a reader does not see; folded and tabbed content stays."""
@@ -162,7 +166,7 @@ class _Cleaner:
                 continue
             names = words.words(f"{element.get('class', '')} {element.get('id', '')}")
             folds = any(name in words.COLLAPSED for name in names) or element.get("role") == "tabpanel"
-            substantial = self.measures.text(element) - self.measures.link(element) >= _SUBSTANTIAL
+            substantial = self.measures.text(element) - self.measures.link(element) >= _FOLDED
             if (folds and substantial) or self._protected(element) or element.tag in {"tr", "td", "th"}:
                 continue
             self.remove(element, "hidden")
@@ -236,6 +240,8 @@ class _Cleaner:
     def _excused(self, element: Element, names: tuple[str, ...], classes: str) -> bool:
         if any(name in words.INFOBOX for name in names):
             return True
+        if element.tag == "td" and self.tables.holds(element):
+            return True  # a column may be named "share" or "comments"
         density = self.measures.density(element)
         if density < 0.5 and self._in_cell(element):
             return True  # a folding frame round a label and its value leads nowhere

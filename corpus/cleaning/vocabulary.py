@@ -88,15 +88,16 @@ INFOBOX = name_set(
 SHORT_TEXT = 160
 FURNITURE_TEXT = re.compile(
     r"""^[\s\W]*(?:
-      (?:share|tweet|pin|e-?mail|print)(?:\s+(?:this|on|to|via|with).{0,60}|\s+(?:page|article|story))?
+      (?:share|tweet|pin|e-?mail|print)(?:\s+(?:this|the))?(?:\s+(?:page|article|story|post|link))?(?:\s+(?:(?:on|to|via|with)\s+(?:facebook|twitter|x|linkedin|pinterest|whatsapp|reddit|e-?mail|friends?|a\s+friend)\b.{0,40}))?
+    | (?:\[[A-Za-z][a-z]{2,}[A-Za-z\x20]{1,24}\]\s*){2,6}
     | share\s+(?:on|via)\b.{0,80} | follow\s+us\b.{0,60} | like\s+us\s+on\b.{0,40}
-    | (?:skip|jump)\s+to\s+.{1,40} | (?:go\s+)?back\s+to\s+(?:the\s+)?(?:top|home|list|index|search).{0,30}
-    | (?:to\s+the\s+)?top\s+of\s+(?:the\s+)?page | advertisements?|sponsored(?:\s+content)? | loading\W*
+    | (?:skip|jump)\s+to\s+(?:the\s+)?(?:main|page|primary)?\s*(?:content|navigation|nav|search|footer|header|menu|sidebar|top|bottom|comments|results)\b.{0,20} | (?:go\s+)?back\s+to\s+(?:the\s+)?(?:top|home|list|index|search).{0,30}
+    | (?:to\s+the\s+)?top\s+of\s+(?:the\s+)?page | advertisements?|sponsored(?:\s+content)? | loading\s*(?:\.{2,}|…)\W*
     | (?:log|sign)\s*(?:in|out|up)(?:\s*[/|]\s*(?:register|sign\s*up|join))? | subscribe(?:\s+(?:now|to|for)\b.{0,80})?
     | (?:read|view|show|see)\s+(?:more|all|less)(?:\s*[»>…]+)? | (?:leave|post|add)\s+a\s+(?:comment|reply)
     | (?:no|\d+)\s+comments? | (?:click\s+here\s+to\s+)?print\s+(?:this\s+)?(?:page|article)
     | (?:please\s+)?enable\s+javascript.{0,80} | .{0,40}\buses?\s+cookies\b.{0,100}
-    | (?:©|\(c\)|copyright\b|版权所有|著作权).{0,150} | .{0,120}\ball\s+rights\s+reserved\W*.{0,30}
+    | (?:©|\(c\)\s*(?:copyright\b|\d{4})|copyright\b|版权所有|著作权).{0,150} | .{0,120}\ball\s+rights\s+reserved\W*.{0,30}
     | .{0,60}(?:ICP备|ICP证|公网安备).{0,80} | (?:privacy\s+policy|terms\s+of\s+(?:use|service)|site\s*map|contact\s+us)
     | (?:previous|next)\s+(?:article|post|page|story)\b.{0,120} | you\s+(?:are|were)\s+here\b.{0,120}
     | 分享(?:到|至|本文|给)?.{0,40} | (?:上|下)一(?:篇|页|条|章)\s*[:：]?.{0,100} | (?:返回|回到)(?:顶部|首页|列表|上页|目录).{0,10}
@@ -172,7 +173,38 @@ IDENTIFIER = re.compile(
 )
 
 
+_PROHIBITION = re.compile(
+    r"\b(?:do\s+not|don['’]t|never|avoid|not|no|must|keep\s+away|only)\b|不得|禁止|严禁|嚴禁|切勿|勿|禁忌|不可|不能|避免|远离|遠離|必须|必須|立即|未|无",
+    re.IGNORECASE,
+)
+_SAFETY = re.compile(
+    r"\b(?:oxidi[sz]|acids?\b|alkali|chlor|vomit|by\s+mouth|inhal|corros|flamm|combust|explos|toxic|poison|breath|vapou?r|spark"
+    r"|flames?\b|ignit|extinguish|fires?\b|water\b|skin\b|eyes?\b|refrigerant|lock-?out|peroxid|spill|leak|drain|sewer|gloves?\b|respirat"
+    r"|ceiling\b|exposure|reactiv|unstable|stable\b|hazard|steel\b|pvc\b|rubber\b|victim|oxygen|hydrogen|cyanide|carcino|irritat)"
+    r"|氧化|酸|碱|鹼|呕吐|嘔吐|催吐|误服|誤服|吸入|皮肤|皮膚|眼睛|接触|接觸|腐蚀|腐蝕|燃|爆炸|毒|蒸气|蒸汽|蒸氣|火|泄漏|洩漏|下水道|手套|防护|防護|限值|稳定|穩定|危害|用水",
+    re.IGNORECASE,
+)
+_CLASSED = re.compile(
+    r"\b(?:packing\s+group\s+I{1,3}\b|(?:health|flammability|instability|reactivity)\s*[:：]?\s*[0-4]\b|hazard\s+class\s+\d|signal\s+word)"
+    r"|包装(?:类别|组)\s*[:：]?\s*[IⅠⅡⅢ]|信号词|警示词",
+    re.IGNORECASE,
+)
+_OF_THE_SITE = re.compile(
+    r"cookie|privacy|newsletter|subscri|log\s*in|sign\s*(?:in|up)|password|advert|rights\s+reserved|©|隐私|隱私|订阅|訂閱|登录|登錄|注册|註冊|广告|廣告|版权|版權|转载|轉載",
+    re.IGNORECASE,
+)
 _DIGIT = re.compile(r"\d")
+
+
+def is_statement(text: str) -> bool:
+    """Whether a text says what must or must not be done, or how something is classed: no furniture.
+
+    A lost prohibition is as bad as a lost number. Texts about the site itself (cookies,
+    accounts, rights) are none, whatever they forbid.
+    """
+    if _OF_THE_SITE.search(text):
+        return False
+    return bool(_CLASSED.search(text) or (_SAFETY.search(text) and _PROHIBITION.search(text)))
 
 
 def has_facts(text: str) -> bool:
@@ -188,6 +220,13 @@ TALKATIVE = name_set(
     comment comments commentlist disqus pinglun respond replybox references reflist citations cookie cookies
     consent gdpr ccpa onetrust optanon legal copyright copyrights banquan popup popups modal lightbox overlay
     footer footers toc interwiki langlist languages catlinks printfooter
+    """
+)
+#: Of them, those whose text is readers' talk or about the site, whatever it says.
+CHATTER = name_set(
+    """
+    comment comments commentlist disqus pinglun respond replybox cookie cookies consent gdpr ccpa onetrust
+    optanon references reflist citations signature
     """
 )
 #: Class or id words of a lead: the first sentences, set apart from the body.

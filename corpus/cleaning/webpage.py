@@ -20,7 +20,7 @@ from corpus.cleaning.measure import HEADINGS, Measures, size, visible_text
 from corpus.cleaning.orphans import settle_orphans
 from corpus.cleaning.page import CleanedPage, Features, Verdict, language_of
 from corpus.cleaning.parsing import LIMITS, Limits, Numbers, drop, parse_html, reread, strip_marks
-from corpus.cleaning.pruning import empty_elements
+from corpus.cleaning.pruning import empty_elements, keep_blank
 from corpus.cleaning.structural import Structural, clean_structure
 from corpus.cleaning.tags import Element, all_text
 from corpus.cleaning.template import Template
@@ -88,6 +88,7 @@ def clean_html(
     attributes = clean_attributes(root, kept_classes)
     body = root.find("body")
     for element in empty_elements(body if body is not None else root):  # what held nothing but function
+        keep_blank(element)
         drop(element)
         structural.removed["empty"] += 1
     root = _as_read(root, numbers, marked=trace is not None)

@@ -197,3 +197,113 @@ def test_comments_in_markdown_are_no_text_and_lines_keep_their_numbers() -> None
     assert "<!-- open" in page.text
     assert page.removed == {"structural": {"comment": 1}}
     assert [block["path"] for block in page.blocks][1] == "line 6"
+
+
+@pytest.mark.parametrize(
+    ("fragment", "said"),
+    [
+        ("<p>(c) no person shall enter without breathing apparatus;</p>", "(c) no person"),
+        ('<p>Melting point <img src="minus.gif" alt="-">94.7 °C; <img alt="≥">5 %</p>', "-94.7 °C; ≥5 %"),
+        ('<p>1.2×10<span style="vertical-align:super">-3</span> Pa</p>', "10⁻³ Pa"),
+        (
+            "<ul><li>Skip to step 4 if the victim is not breathing.</li><li>Share this data sheet with the doctor.</li><li>Pin with safety wire; do not remove.</li></ul>",
+            "Skip to step 4",
+        ),
+        (
+            "<ul><li>Skip to step 4 if the victim is not breathing.</li><li>Share this data sheet with the doctor.</li><li>Pin with safety wire; do not remove.</li></ul>",
+            "Share this data",
+        ),
+        (
+            "<ul><li>Skip to step 4 if the victim is not breathing.</li><li>Share this data sheet with the doctor.</li><li>Pin with safety wire; do not remove.</li></ul>",
+            "Pin with",
+        ),
+        ("<h2>Loading</h2><p>Load slowly.</p>", "Loading"),
+        ("<h3>Comments</h3><p>Not corrosive to steel. Do not store in PVC.</p>", "Do not store"),
+        ("<h2>Tags</h2><p>Do not remove the lock-out tag from the valve.</p>", "lock-out"),
+        ('<aside class="warning"><p>Never store together with oxidisers.</p></aside>', "oxidisers"),
+        ('<div class="warning-banner"><p>Never mix with chloroform and alkali.</p></div>', "chloroform"),
+        ('<div class="nfpa-rating">Health 1 Flammability 3 Instability 0</div>', "Flammability 3"),
+        ('<div class="footer-note">Not approved for use as a refrigerant.</div>', "refrigerant"),
+        ('<div class="legal-limits">Ceiling limit not set for this substance</div>', "not set"),
+        ('<div class="related-risks">Forms explosive peroxides; not stable in light.</div>', "peroxides"),
+        ('<span class="rank">Packing group II</span>', "Packing group II"),
+        (
+            '<h3>First aid</h3><div class="tab-pane" style="display:none"><p>Do not induce vomiting. Never give anything by mouth.</p></div>',
+            "vomiting",
+        ),
+        ('<div class="panel" hidden><p>Do not use a solid water stream.</p></div>', "water stream"),
+        (
+            '<div class="ghs-codes"><a href="/h/225">H225</a> <a href="/h/319">H319</a> <a href="/h/336">H336</a></div>',
+            "H319",
+        ),
+        ("<button>4. First aid</button><div><p>Rinse with water.</p></div>", "4. First aid"),
+        ('<p>CAS: <input readonly value="67-64-1"></p>', "67-64-1"),
+        (
+            "<p>values 10<span> </span>20 and 5<b>&nbsp;</b>10 ppm; is<i> </i>not<span>&#160;</span>safe</p>",
+            "10 20 and 5 10 ppm; is not safe",
+        ),
+        ("<p>UN<a name=x> </a>1090 and 2<font> </font>000</p>", "UN 1090 and 2 000"),
+        (
+            "<p>1.2×<math><msup><mn>10</mn><mrow><mo>−</mo><mn>3</mn></mrow></msup></math> and <math><mfrac><mn>1</mn><mn>2</mn></mfrac></math></p>",
+            "1.2×10⁻³ and 1/2",
+        ),
+        (
+            "<dl><dt>Contents</dt><dd>500 mL</dd><dt>CAS</dt><dd>67-64-1</dd><dt>Notes</dt><dd>Not soluble</dd><dt>Categories</dt><dd>Flam. Liq. 2</dd></dl>",
+            "Not soluble",
+        ),
+        (
+            "<dl><dt>Contents</dt><dd>500 mL</dd><dt>CAS</dt><dd>67-64-1</dd><dt>Notes</dt><dd>Not soluble</dd><dt>Categories</dt><dd>Flam. Liq. 2</dd></dl>",
+            "Flam. Liq. 2",
+        ),
+        (
+            '<div class="card-header">Notes</div><div class="card-body">Not a carcinogen</div>',
+            "Not a carcinogen",
+        ),
+        ("<h2>Sources</h2><p>Sparks, hot work, static.</p>", "hot work"),
+        ("<h2>Notes</h2><p>IDLH 2500 ppm; CAS 67-64-1</p>", "IDLH"),
+        (
+            '<table><tr><th>Name</th><th>comments</th></tr><tr><td>Sodium</td><td class="comments">Not with water</td></tr><tr><td>Lithium</td><td class="rating">3</td></tr></table>',
+            "Not with water",
+        ),
+        (
+            '<table><tr><th>Name</th><th>comments</th></tr><tr><td>Sodium</td><td class="comments">Not with water</td></tr><tr><td>Lithium</td><td class="rating">3</td></tr></table>',
+            "| Lithium | 3",
+        ),
+        (
+            "<table><tr><td>a</td><td>b</td></tr>Never heat<tr>Danger<td>c</td></tr><p>Do not touch</p></table>",
+            "Never heat",
+        ),
+        (
+            "<table><tr><td>a</td><td>b</td></tr>Never heat<tr>Danger<td>c</td></tr><p>Do not touch</p></table>",
+            "Danger",
+        ),
+        (
+            "<table><tr><td>a</td><td>b</td></tr>Never heat<tr>Danger<td>c</td></tr><p>Do not touch</p></table>",
+            "Do not touch",
+        ),
+        ("<p>（三）不得与酸类混存；</p>", "不得与酸类"),
+        ("<aside><p>禁止用水灭火。</p></aside>", "禁止用水"),
+        ('<div class="panel" style="display:none">误服时不得催吐。</div>', "不得催吐"),
+    ],
+)
+def test_no_instruction_sign_value_or_label_is_lost(fragment: str, said: str) -> None:
+    assert said in text_of(f'<div class="content"><h1>Acetone</h1>{_BODY}{fragment}{_BODY}</div>')
+
+
+@pytest.mark.parametrize(
+    ("fragment", "said"),
+    [
+        (
+            '<div class="cookie-banner">We never sell data and do not store water marks. Accept cookies</div>',
+            "cookies",
+        ),
+        ('<div class="comments"><p>Never buy here, the acid was weak.</p></div>', "buy here"),
+        ("<p>Share this page</p>", "Share this page"),
+        ("<p>[Print this article] [Send to a friend]</p>", "Print this"),
+        ("<p>Copyright 2020 Acme. Do not copy.</p>", "Acme"),
+        ("<h3>Comments (3)</h3><p>Nice page, thanks a lot.</p>", "thanks a lot"),
+        ("<p>您需要登录后才可以回帖</p>", "回帖"),
+    ],
+)
+def test_furniture_that_sounds_like_it_still_goes(fragment: str, said: str) -> None:
+    assert said not in text_of(f'<div class="content"><h1>Acetone</h1>{_BODY}{fragment}{_BODY}</div>')
