@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import lexicon
+from corpus.fidelity import facts, numbers_in_order
 from corpus.ids import digest
 from corpus.names import find_cas, simplified
 from corpus.settings import DuplicateSettings
@@ -39,6 +40,9 @@ _MIN_CONTAINED = 60  # shingles; a shorter page is "contained" by chance
 # One shingle in 32 is sampled for the search of containers (Irber et al. 2022, FracMinHash). Those that stand in
 # more than 300 documents are a template's and say nothing; of the rest a container must hold half.
 _SAMPLED, _COMMON, _SHARED = 32, 300, 0.5
+_DASH = re.compile(r"[\u2010-\u2015\u2212\ufe63\uff0d]")
+_TEXTS = 64  # texts of documents whose facts are being compared
+_ALIKE = 0.8  # of the whole's shingles: a part so large is a copy, and is compared as one
 _LOADED = 256  # shingle sets of documents that are being compared, kept in memory
 Hashes = NDArray[np.uint64]
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d{2}(?!\d)")
@@ -73,8 +77,21 @@ class Candidate:
 
     @cached_property
     def exact(self) -> str:
-        """Equal for texts that differ in blanks, width, case and marks only."""
-        return digest("exact", re.sub(r"\s", "", self.plain))
+        """Equal for texts that differ in blanks, width, case and marks only; signs and parted digits count."""
+        text = _DASH.sub("-", unicodedata.normalize("NFKC", self.text).lower())
+        text = re.sub(r"[\s|*_#`]+|-{3,}", " ", text)
+        return digest("exact", re.sub(r"(?<!\d) | (?!\d)", "", text))
+
+    @cached_property
+    def facts(self) -> Counter[str]:
+        """What two copies of one text have in common: codes, formulae, numbers with a unit, negations."""
+        found = facts(f"{self.title}\n{self.text}")
+        return Counter({fact: count for fact, count in found.items() if _tells(fact)})
+
+    @cached_property
+    def measured(self) -> list[str]:
+        """Numbers that carry a unit or a sign, in order."""
+        return [number for number in numbers_in_order(self.text) if not number.isdigit()]
 
     @cached_property
     def cas(self) -> Counter[str]:
@@ -187,6 +204,26 @@ class Sketch:
     shingles: int
 
 
+def _tells(fact: str) -> bool:
+    """Codes, formulae, negations, and numbers that carry a unit or a sign (dates and counts do not)."""
+    kind, _, shown = fact.partition(":")
+    return kind in {"code", "formula", "not"} or (kind == "number" and not shown.isdigit())
+
+
+def contradict(one: Candidate, other: Candidate) -> bool:
+    """Whether two alike texts state different things: each has a fact that the other lacks, or they deny differently.
+
+    Where only one of them says more, it may be the longer copy; where both state the
+    same, they do so in the same order.
+    """
+    more, less = one.facts - other.facts, other.facts - one.facts
+    if any(fact.startswith("not:") for fact in (*more, *less)):
+        return True
+    if not more and not less:
+        return one.measured != other.measured
+    return bool(more) and bool(less)
+
+
 def vetoed(one: Candidate | Sketch, other: Candidate | Sketch) -> bool:
     """Whether CAS numbers say that two pages are about different substances."""
     if not one.cas or not other.cas or one.main_cas == other.main_cas:
@@ -245,6 +282,7 @@ class _Search:
         self._fetch = fetch
         self._empty = MinHash(num_perm=settings.permutations, seed=1, hashfunc=int)
         self._loaded: OrderedDict[str, Hashes] = OrderedDict()
+        self._texts: dict[str, Candidate] = {}
         self.documents = sorted(map(self._sketch, documents), key=lambda d: d.document_id)
         self.by_id = {document.document_id: document for document in self.documents}
         self.editions: set[tuple[str, str]] = set()
@@ -331,7 +369,11 @@ class _Search:
         evidence: dict[str, tuple[Kind, float]] = {}
         for kind, similarity, one, other in self._pairs():
             first, second = groups[one], groups[other]
-            if first is second or any(self._apart(a, b, kind) for a in first for b in second):
+            if first is second or any(
+                self._apart(a, b, kind) or (kind != "exact" and self._contradict(a, b))
+                for a in first
+                for b in second
+            ):
                 continue
             for member in second:
                 groups[member] = first
@@ -353,7 +395,7 @@ class _Search:
             pair = _pair(one, other)
             if pair not in found and not self._apart(one, other, "near"):
                 similarity = jaccard(self._set(one), self._set(other))
-                if similarity >= self.settings.threshold:
+                if similarity >= self.settings.threshold and not self._contradict(one, other):
                     found[pair] = ("near", similarity)
         ordered = sorted(found.items(), key=lambda item: (item[1][0], -item[1][1], item[0]))
         return [(kind, similarity, one, other) for (one, other), (kind, similarity) in ordered]
@@ -393,6 +435,16 @@ class _Search:
             return False
         left, right = self.by_id[one], self.by_id[other]
         return _pair(one, other) in self.editions or left.language != right.language or vetoed(left, right)
+
+    def _contradict(self, one: str, other: str) -> bool:
+        return contradict(self._read(one), self._read(other))
+
+    def _read(self, document_id: str) -> Candidate:
+        if document_id not in self._texts:
+            if len(self._texts) >= _TEXTS:
+                self._texts.clear()
+            self._texts[document_id] = self._fetch(document_id)
+        return self._texts[document_id]
 
     def _rank(self, document_id: str) -> tuple[float, int, str]:
         document = self.by_id[document_id]
@@ -448,7 +500,10 @@ class _Search:
         best: tuple[float, str] | None = None
         for whole in candidates:
             share = containment(self._set(part), self._set(whole))
-            if share < self.settings.containment:
+            if share < self.settings.containment or self._read(part).facts - self._read(whole).facts:
+                continue
+            copied = self.by_id[part].shingles >= _ALIKE * self.by_id[whole].shingles
+            if copied and self._contradict(part, whole):
                 continue
             if best is None or (-share, whole) < (-best[0], best[1]):
                 best = (share, whole)

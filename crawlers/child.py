@@ -73,7 +73,7 @@ def scrapy_settings(job: Job) -> dict[str, Any]:
         "DEFAULT_REQUEST_HEADERS": {
             "Accept": "text/html,application/xhtml+xml,application/pdf,application/xml;q=0.9,text/*;q=0.8,*/*;q=0.1",
             "Accept-Language": ",".join(job.source.languages),
-            "Accept-Encoding": "gzip, deflate, br",
+            "Accept-Encoding": "gzip, deflate",
         },
         "DOWNLOAD_MAXSIZE": own.max_bytes,
         "DOWNLOAD_WARNSIZE": 0,

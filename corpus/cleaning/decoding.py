@@ -40,6 +40,7 @@ _EAST_ASIAN = ("gb18030", "big5hkscs", "cp932", "euc_jp", "cp949")
 _MULTIBYTE = {"utf-8", *_EAST_ASIAN, "iso2022_jp", "hz", "utf-16-le", "utf-16-be"}
 _LATIN = {"cp1250", "cp1254", "cp1257", "cp1258", "iso8859-2", "iso8859-15", "mac-roman", "cp437", "cp850"}
 _PLAUSIBLE = 0.3
+_CERTAIN, _ENOUGH = 0.75, 20
 _DAMAGE_TOLERATED = 0.05  # broken sequences per good one in what is still called UTF-8
 _MAX_SAMPLE = 200_000
 
@@ -127,12 +128,29 @@ def _trial(data: bytes, claims: list[tuple[str, str]], declared: str) -> Decoded
             return _done(text, name, how, declared)
     for name in (name for _, name in claims if name in _EAST_ASIAN):  # a few broken bytes
         text = data.decode(name, "replace")
-        if text.count("\ufffd") <= len(text) * 0.001 and _believable(data, text, name):
+        if _slightly_broken(text) and _believable(data, text, name):
             return _done(text, name, "damaged", declared)
     best = max(_candidates(data), default=None)
     if best is not None and best[0] >= _PLAUSIBLE:
         return _done(best[2], best[1], "plausible", declared)
+    damaged = max(_damaged_candidates(data), default=None)
+    if damaged is not None and damaged[0] >= _CERTAIN:
+        return _done(damaged[2], damaged[1], "damaged", declared)
     return None
+
+
+def _slightly_broken(text: str) -> bool:
+    """A teaser cut by bytes, a stray byte: the rest of the page is as it was declared."""
+    return text.count("\ufffd") <= max(3, len(text) * 0.001)
+
+
+def _damaged_candidates(data: bytes) -> Iterator[tuple[float, str, str]]:
+    """Undeclared East Asian readings with a few broken bytes: only where the rest leaves no doubt."""
+    for name in _EAST_ASIAN:
+        text = data.decode(name, "replace")
+        whole = text.replace("\ufffd", "")
+        if _slightly_broken(text) and sum(character > "\u3000" for character in whole) >= _ENOUGH:
+            yield _east_asian_share(whole, name), name, text
 
 
 def _candidates(data: bytes) -> Iterator[tuple[float, str, str]]:

@@ -53,6 +53,15 @@ def check_size(data: bytes, limits: Limits = LIMITS) -> None:
         raise TerminalError(f"{len(data)} bytes, limit {limits.max_bytes}", reason="too_large")
 
 
+def _shorter(tag: re.Match[str]) -> str:
+    """A tag of more than 20,000 characters without its long values, and without what is still beyond.
+
+    The parser compares every attribute with all before it: 100,000 of them would take minutes.
+    """
+    short = _LONG_ATTRIBUTE.sub(r'\1""', tag[0])
+    return short if len(short) <= _LONG_VALUE else short[:_LONG_VALUE].rpartition(" ")[0] + ">"
+
+
 def without_controls(text: str) -> str:
     """Take out the characters that a tree cannot hold, and the numeric references to them.
 
@@ -86,7 +95,7 @@ def parse_html(text: str, limits: Limits = LIMITS) -> tuple[Element, Numbers]:
     if not text or text.isspace():
         raise TerminalError("nothing but blanks", reason="empty")
     if max(map(len, text.split("<"))) > _LONG_VALUE:
-        text = _LONG_TAG.sub(lambda tag: _LONG_ATTRIBUTE.sub(r'\1""', tag[0]), text)
+        text = _LONG_TAG.sub(_shorter, text)
     root = _parse(text)
     numbers = Numbers(root, limits)
     parsed = root

@@ -68,3 +68,26 @@ def test_empty() -> None:
 def test_never_raises(data: bytes, charset: str) -> None:
     decoded = decode(data, header_charset=charset)
     assert decoded.text.count("\ufffd") == decoded.replaced
+
+
+@pytest.mark.parametrize("broken", [b"\xff", b"\xb1"])
+@pytest.mark.parametrize(
+    ("text", "encoding", "declared"),
+    [
+        ("丙酮是无色易燃液体，不得与氯仿混合。", "gb18030", "gb2312"),
+        ("丙酮是无色易燃液体，不得与氯仿混合。", "gb18030", ""),
+        ("丙酮是無色易燃液體，不得與氯仿混合。", "big5", "big5"),
+        ("丙酮是無色易燃液體，不得與氯仿混合。", "big5", ""),
+        ("丙酮是无色易燃液体，不得与氯仿混合。", "utf-8", "gb2312"),
+        ("アセトンは無色の引火性液体である。火気を避けて保管する。", "shift_jis", "shift_jis"),
+        ("아세톤은 무색의 인화성 액체이다. 불꽃을 피하고 환기를 한다.", "euc_kr", "euc-kr"),
+    ],
+)
+def test_one_broken_byte_on_a_short_page_is_one_broken_character(
+    text: str, encoding: str, declared: str, broken: bytes
+) -> None:
+    head = f"<html><head><meta charset={declared}></head>" if declared else "<html>"
+    page = head.encode() + b"<p>" + (text * 15).encode(encoding) + broken + b"</p>"
+    decoded = decode(page)
+    assert text * 14 in decoded.text
+    assert decoded.replaced <= 1

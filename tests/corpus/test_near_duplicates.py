@@ -189,8 +189,58 @@ def check(number: int) -> int:
     return sum(place * int(digit) for place, digit in enumerate(reversed(f"{number}00"), 1)) % 10
 
 
-def test_equal_cas_numbers_with_another_main_one_are_compared() -> None:
+def test_equal_cas_numbers_with_another_main_one_are_two_documents() -> None:
     one = candidate("a", sheet("67-56-1", "67-56-1", "64-17-5"), 4.0)
     other = candidate("b", sheet("67-56-1", "64-17-5", "64-17-5"), 4.1)
     assert one.main_cas != other.main_cas
-    assert find_duplicates([one, other])["a"].duplicate_of == "b"
+    assert not find_duplicates([one, other])["a"].duplicate_of
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("闪点 12 ℃，沸点 77 ℃。", "闪点 -9 ℃，沸点 101 ℃。"),
+        ("联合国编号 UN1039。", "联合国编号 UN1193。"),
+        ("闪点为 20 ℃。", "闪点为 -20 ℃。"),
+        ("闪点为 20 ℃。", "闪点为 −20 ℃。"),
+        ("本品易燃。", "本品不易燃。"),
+        ("浓度 37 %，H314。", "浓度 1 %，H290。"),
+        ("丙酮 90 %，苯 10 %。", "丙酮 10 %，苯 90 %；"),
+        ("剂量 1-2 mg。", "剂量 12 mg。"),
+    ],
+)
+def test_texts_that_state_different_things_are_two_documents(one: str, other: str) -> None:
+    shared = "\n\n".join(LINES * 3)
+    found = find_duplicates([candidate("a", f"{shared}\n\n{one}"), candidate("b", f"{shared}\n\n{other}")])
+    assert [decision.duplicate_of for decision in found.values()] == ["", ""]
+
+
+def test_english_texts_that_state_different_things_are_two_documents() -> None:
+    shared = " ".join(
+        f"Sentence {n} of the template says what every sheet of this site says." for n in range(60)
+    )
+    for one, other in (
+        ("Flash point 12 °C.", "Flash point -9 °C."),
+        ("It is flammable.", "It is not flammable."),
+        ("UN 1111", "UN 2222"),
+    ):
+        found = find_duplicates(
+            [
+                candidate("a", f"{shared} {one}", language="en"),
+                candidate("b", f"{shared} {other}", language="en"),
+            ]
+        )
+        assert [decision.duplicate_of for decision in found.values()] == ["", ""], one
+
+
+def test_a_copy_that_says_more_or_is_marked_up_otherwise_is_a_duplicate() -> None:
+    shared = "\n\n".join([*LINES * 3, "闪点 -20 ℃，UN1230。"])
+    found = find_duplicates(
+        [candidate("a", shared, 4.0), candidate("b", shared.replace("-20", "−20") + "\n\n沸点 64 ℃。", 4.5)]
+    )
+    assert found["a"].duplicate_of == "b"
+    found = find_duplicates(
+        [candidate("a", shared, 4.0), candidate("b", f"**{shared}**".replace("\n\n", "\n"), 4.5)]
+    )
+    assert found["a"].duplicate_of == "b"
+    assert found["a"].group["kind"] == "exact"
