@@ -102,6 +102,11 @@ def facts(text: str) -> Counter[str]:
     return found
 
 
+def negations(text: str) -> int:
+    """How often a text denies."""
+    return sum(1 for _ in _NEGATION.finditer(_plain(text)))
+
+
 def numbers_in_order(text: str) -> list[str]:
     """Numbers with their signs and units as they follow each other: "90 % acetone, 10 % benzene" is not its contrary."""
     plain = _CODES.sub(";", _plain(text))

@@ -26,9 +26,10 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from rapidfuzz import fuzz
 
 from corpus import lexicon
-from corpus.fidelity import facts, numbers_in_order
+from corpus.fidelity import facts, negations, numbers_in_order
 from corpus.ids import digest
 from corpus.names import find_cas, simplified
 from corpus.settings import DuplicateSettings
@@ -41,6 +42,9 @@ _MIN_CONTAINED = 60  # shingles; a shorter page is "contained" by chance
 # more than 300 documents are a template's and say nothing; of the rest a container must hold half.
 _SAMPLED, _COMMON, _SHARED = 32, 300, 0.5
 _DASH = re.compile(r"[\u2010-\u2015\u2212\ufe63\uff0d]")
+_BARE = re.compile(r"\d+|[-+]\d{6,}")
+_SENTENCE_END = re.compile(r"[。；;！？!?\n]|\.(?=\s|$)")
+_SAME_SENTENCE = 75  # of 100: two sentences that differ in a word or two
 _TEXTS = 64  # texts of documents whose facts are being compared
 _ALIKE = 0.8  # of the whole's shingles: a part so large is a copy, and is compared as one
 _LOADED = 256  # shingle sets of documents that are being compared, kept in memory
@@ -84,14 +88,25 @@ class Candidate:
 
     @cached_property
     def facts(self) -> Counter[str]:
-        """What two copies of one text have in common: codes, formulae, numbers with a unit, negations."""
+        """What two copies of one text have in common: codes, formulae, numbers with a unit."""
         found = facts(f"{self.title}\n{self.text}")
         return Counter({fact: count for fact, count in found.items() if _tells(fact)})
 
     @cached_property
+    def sentences(self) -> frozenset[str]:
+        """Sentences without blanks at their ends, the numbers in them as they are."""
+        return frozenset(part.strip() for part in _SENTENCE_END.split(self.plain_lines) if part.strip())
+
+    @cached_property
+    def plain_lines(self) -> str:
+        """Text without case, width and Markdown marks, line by line."""
+        text = unicodedata.normalize("NFKC", self.text).lower()
+        return re.sub(r"[^\S\n]+", " ", re.sub(r"[|*_#`]+", " ", text))
+
+    @cached_property
     def measured(self) -> list[str]:
         """Numbers that carry a unit or a sign, in order."""
-        return [number for number in numbers_in_order(self.text) if not number.isdigit()]
+        return [number for number in numbers_in_order(self.text) if not _BARE.fullmatch(number)]
 
     @cached_property
     def cas(self) -> Counter[str]:
@@ -205,23 +220,34 @@ class Sketch:
 
 
 def _tells(fact: str) -> bool:
-    """Codes, formulae, negations, and numbers that carry a unit or a sign (dates and counts do not)."""
+    """Codes, formulae, and numbers that carry a unit or a sign (dates, counts and telephone numbers do not)."""
     kind, _, shown = fact.partition(":")
-    return kind in {"code", "formula", "not"} or (kind == "number" and not shown.isdigit())
+    return kind in {"code", "formula"} or (kind == "number" and not _BARE.fullmatch(shown))
 
 
 def contradict(one: Candidate, other: Candidate) -> bool:
-    """Whether two alike texts state different things: each has a fact that the other lacks, or they deny differently.
+    """Whether two alike texts state different things: each has a fact that the other lacks, or one denies the other.
 
     Where only one of them says more, it may be the longer copy; where both state the
     same, they do so in the same order.
     """
     more, less = one.facts - other.facts, other.facts - one.facts
-    if any(fact.startswith("not:") for fact in (*more, *less)):
+    if denies(one.sentences - other.sentences, other.sentences - one.sentences):
         return True
     if not more and not less:
         return one.measured != other.measured
     return bool(more) and bool(less)
+
+
+def denies(ones: Iterable[str], others: Iterable[str]) -> bool:
+    """Whether of the sentences that only one text has, one says of the other nearly the same but for a negation."""
+    counted = [(other, negations(other)) for other in others]
+    for sentence in ones:
+        own = negations(sentence)
+        for other, count in counted:
+            if own != count and fuzz.ratio(sentence, other, score_cutoff=_SAME_SENTENCE):
+                return True
+    return False
 
 
 def vetoed(one: Candidate | Sketch, other: Candidate | Sketch) -> bool:
