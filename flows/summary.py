@@ -173,8 +173,7 @@ def _joined(counts: dict[str, int]) -> str:
 def markdown(figures: dict[str, Any], stages: dict[str, Any]) -> str:
     """The summary as a Markdown table for Prefect's artifact page."""
     body = "\n".join(f"| {label} | {text} |" for label, text in lines(figures, stages))
-    work = changed(stages)
-    head = "Nothing had changed." if not _worked(work) else ""
+    head = "Nothing had changed." if unchanged(stages) else ""
     return f"# Knowledge base\n\n{head}\n\n| what | figure |\n|---|---|\n{body}\n"
 
 
@@ -184,5 +183,8 @@ def _worked(work: dict[str, int]) -> bool:
 
 
 def unchanged(stages: dict[str, Any]) -> bool:
-    """True when a run found nothing to redo besides asking the sources again."""
-    return not _worked(changed(stages))
+    """True when a run found nothing to redo besides asking the sources again.
+
+    A run of ``acquire`` alone cannot say so: what it fetched is compared by the next stage.
+    """
+    return any(stage != "acquire" for stage in stages) and not _worked(changed(stages))

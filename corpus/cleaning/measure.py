@@ -44,6 +44,11 @@ def size(text: str | None) -> int:
     return count if text.isascii() else count + sum(map(len, _HAN.findall(text)))
 
 
+def characters(text: str) -> int:
+    """Characters without blanks, each counted once: what a person is told."""
+    return len("".join(text.split()))
+
+
 def visible_text(element: Element) -> str:
     """The element's text without scripts, styles and controls, blanks collapsed."""
     if not len(element):

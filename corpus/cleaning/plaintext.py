@@ -8,7 +8,7 @@ from html import escape
 
 from corpus.cleaning.document import document
 from corpus.cleaning.markdown import Piece, assemble
-from corpus.cleaning.measure import size
+from corpus.cleaning.measure import characters, size
 from corpus.cleaning.page import CleanedPage, Features, language_of
 from corpus.ids import normalise_text
 
@@ -59,7 +59,7 @@ def clean_text(text: str) -> CleanedPage:
         ),
     )
     if kept < 20:
-        page.verdict, page.reasons = "no_main_content", (f"{kept} characters of content",)
+        page.verdict, page.reasons = "no_main_content", (f"{characters(page.plain)} characters of content",)
     return page
 
 

@@ -16,7 +16,7 @@ from corpus.cleaning.document import GENERATOR, document
 from corpus.cleaning.functional import clean_functions
 from corpus.cleaning.layout import normalise_grids
 from corpus.cleaning.markdown import Rendered, assemble, render
-from corpus.cleaning.measure import HEADINGS, Measures, size, visible_text
+from corpus.cleaning.measure import HEADINGS, Measures, characters, size, visible_text
 from corpus.cleaning.orphans import settle_orphans
 from corpus.cleaning.page import CleanedPage, Features, Verdict, language_of
 from corpus.cleaning.parsing import LIMITS, Limits, Numbers, drop, parse_html, reread, strip_marks
@@ -207,7 +207,7 @@ def _verdict(page: CleanedPage, raw: _Raw, lost_headings: bool) -> tuple[Verdict
     if kept < _MIN_TEXT and not (factual and features.n_table_cells):
         if raw.wants_script():
             return "needs_browser", ("little text and a page made by script",)
-        return "no_main_content", (f"{kept} characters of content",)
+        return "no_main_content", (f"{characters(page.plain)} characters of content",)
     if features.kept_link_density > 0.8 and not features.n_table_cells:
         return "no_main_content", ("nothing but links",)
     reasons = []

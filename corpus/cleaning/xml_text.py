@@ -14,7 +14,7 @@ from lxml import etree
 from corpus.cleaning.attributes import clean_attributes
 from corpus.cleaning.document import document
 from corpus.cleaning.markdown import assemble, render
-from corpus.cleaning.measure import HEADINGS, size
+from corpus.cleaning.measure import HEADINGS, characters, size
 from corpus.cleaning.page import CleanedPage, Features, language_of
 from corpus.cleaning.parsing import LIMITS, MARK, Limits, strip_marks, without_controls
 from corpus.cleaning.tags import Element, all_text, name_set
@@ -95,7 +95,7 @@ def clean_xml(text: str, limits: Limits = LIMITS) -> CleanedPage:
         ),
     )
     if size(page.plain) < 60 and not cells:
-        page.verdict, page.reasons = "no_main_content", (f"{size(page.plain)} characters of content",)
+        page.verdict, page.reasons = "no_main_content", (f"{characters(page.plain)} characters of content",)
     return page
 
 
