@@ -10,7 +10,7 @@ import csv
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,11 @@ _COLUMNS = {
     "formula": ("formula", "molecular formula", "分子式", "化学式"),
     "un": ("un", "un number", "un_number", "un no", "un no.", "un号", "un编号", "联合国编号"),
 }
+_GENERAL = (
+    "名称",
+    "品名",
+    "化学品名称",
+)  # say "name" in Chinese: beside a column of Chinese names, the main one
 _DELIMITERS = ",\t;，"
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 _FORMULA_TEXT = re.compile(r"[A-Za-z0-9()\[\].·•*+\-]{1,128}")
@@ -65,17 +70,21 @@ class ListRow:
 
 @dataclass
 class ReadList:
-    """Rows of a list; ``errors``: one line per bad row, ``reviews``: one per value left out of a good one."""
+    """Rows of a list; ``errors``: one line per bad row, ``reviews``: one per value left out of a good one.
+
+    ``unused``: headings of columns (JSON: names of members) that hold something and are not read.
+    """
 
     rows: list[ListRow] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     reviews: list[str] = field(default_factory=list)
+    unused: list[str] = field(default_factory=list)
 
 
 def read_rows(path: Path) -> ReadList:
-    """Read a list. Raises SettingsError for a file that cannot be read at all."""
+    """Read a list. Raises SettingsError for a file that cannot be read at all, or with two columns of one field."""
     found = ReadList()
-    for place, row in _user_rows(path, _read_text(path)):
+    for place, row in _user_rows(path, _read_text(path), found.unused):
         where = f"{path.name}, {place}: "
         try:
             found.rows.append(check_row(row, where, found.reviews))
@@ -98,11 +107,11 @@ def _read_text(path: Path) -> str:
     raise SettingsError(f"chemical list {path} is neither UTF-8 (or UTF-16 with a BOM) nor GB18030 text")
 
 
-def _user_rows(path: Path, text: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _user_rows(path: Path, text: str, unused: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     """(place, field → value) of each row; ``{"bad": message}`` for one that cannot be read."""
     suffix = path.suffix.lower()
     if suffix in (".json", ".jsonl"):
-        yield from (_json_lines(text) if suffix == ".jsonl" else _json_entries(path, text))
+        yield from (_json_lines(text, unused) if suffix == ".jsonl" else _json_entries(path, text, unused))
         return
     lines = text.splitlines(keepends=True)
     start = next((n for n, line in enumerate(lines) if line.strip(" \t\r\n,;")), 0)
@@ -113,16 +122,23 @@ def _user_rows(path: Path, text: str) -> Iterator[tuple[str, dict[str, Any]]]:
     delimiter = declared[1] if declared else max(_DELIMITERS, key=first.count)
     reader = csv.reader(lines[start:], delimiter=delimiter, strict=True)
     try:
-        yield from _csv_rows(path, first, reader, start)
+        yield from _csv_rows(path, first, reader, start, unused)
     except csv.Error as error:  # an open quotation mark would take the following rows into one name
         raise SettingsError(
             f"chemical list {path}, line {start + reader.line_num}: {error} (a quotation mark?)"
         ) from error
 
 
-def _csv_rows(path: Path, first: str, reader: Any, skipped: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    header = next(reader, None)
-    fields = [_column(cell) for cell in header or []]
+def _csv_rows(
+    path: Path, first: str, reader: Any, skipped: int, unused: list[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    header: list[str] = next(reader, None) or []
+    try:
+        fields = _columns(header)
+    except TerminalError as error:
+        raise SettingsError(f"chemical list {path}: {error}") from error
+    unread = [_heading(cell) for cell, name in zip(header, fields, strict=True) if not name]
+    unused.extend(heading for heading in unread if heading)
     if not {"name", "cas", "name_zh"} & set(fields):
         raise SettingsError(
             f"chemical list {path}: the first line must name the columns (name, cas, aliases, name_zh), "
@@ -141,24 +157,27 @@ def _csv_rows(path: Path, first: str, reader: Any, skipped: int) -> Iterator[tup
             )
             continue
         row: dict[str, Any] = {}
-        for name, cell in zip(fields, cells, strict=False):
+        for number, (name, cell) in enumerate(zip(fields, cells, strict=False), start=1):
+            nameless = f"column {number} (no heading)"
             if name == "aliases" and row.get(name):
                 row[name] += f"|{cell}"
-            elif name and not row.get(name):
+            elif name:
                 row[name] = cell
+            elif cell.strip() and not _heading(header[number - 1]) and nameless not in unused:
+                unused.append(nameless)
         yield place, row
 
 
-def _json_lines(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _json_lines(text: str, unused: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     for number, line in enumerate(text.splitlines(), start=1):
         if line.strip():
             try:
-                yield f"line {number}", _fields(json.loads(line))
+                yield f"line {number}", _fields(json.loads(line), unused)
             except (ValueError, RecursionError) as error:
                 yield f"line {number}", {"bad": f"not JSON: {error}"}
 
 
-def _json_entries(path: Path, text: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _json_entries(path: Path, text: str, unused: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
         entries = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -166,22 +185,66 @@ def _json_entries(path: Path, text: str) -> Iterator[tuple[str, dict[str, Any]]]
     if not isinstance(entries, list):
         raise SettingsError(f"chemical list {path} is not valid JSON (a list of objects): it holds one value")
     for number, entry in enumerate(entries, start=1):
-        yield f"entry {number}", _fields(entry)
+        yield f"entry {number}", _fields(entry, unused)
 
 
-def _fields(entry: Any) -> dict[str, Any]:
+def _fields(entry: Any, unused: list[str]) -> dict[str, Any]:
     if not isinstance(entry, dict):
         return {"bad": f"an object with name or cas is expected, got {entry!r}"[:200]}
+    given = {str(key): value for key, value in entry.items() if value is not None and value != ""}
+    try:
+        fields = _columns(list(given))
+    except TerminalError as error:
+        return {"bad": str(error)}
     row: dict[str, Any] = {}
-    for name, value in ((_column(str(key)), value) for key, value in entry.items()):
-        if name and not row.get(name):
+    for name, (heading, value) in zip(fields, given.items(), strict=True):
+        if name == "aliases" and name in row:
+            row[name] = [*_alias_list(row[name]), *_alias_list(value)]
+        elif name:
             row[name] = value
+        elif heading not in unused:
+            unused.append(heading)
     return row
 
 
+def _columns(headings: Sequence[str]) -> list[str]:
+    """Field of each heading, "" for one that is not known.
+
+    Raises TerminalError for two columns of one field (other than aliases), since one would be lost.
+    """
+    fields = [_column(heading) for heading in headings]
+    general = [n for n, heading in enumerate(headings) if _plain_heading(heading) in _GENERAL]
+    if len(general) == 1 and fields.count("name_zh") == 2 and "name" not in fields:
+        fields[general[0]] = "name"
+    for name in _COLUMNS:
+        same = [_heading(heading) for heading, at in zip(headings, fields, strict=True) if at == name]
+        if len(same) > 1 and name != "aliases":
+            raise TerminalError(
+                f"the columns {' and '.join(map(repr, same))} both mean {name}; keep one, or call the other aliases",
+                reason="columns",
+            )
+    return fields
+
+
+def _heading(text: str) -> str:
+    return text.strip("\ufeff \t\r\n\"'")
+
+
+def _plain_heading(text: str) -> str:
+    return re.sub(r"\s+", " ", _heading(unicodedata.normalize("NFKC", text)).lower())
+
+
 def _column(heading: str) -> str:
-    plain = re.sub(r"\s+", " ", unicodedata.normalize("NFKC", heading).strip("\ufeff \t\r\n\"'").lower())
+    plain = _plain_heading(heading)
     return next((name for name, spellings in _COLUMNS.items() if plain in spellings), "")
+
+
+def right_check_digit(text: str) -> str | None:
+    """The CAS number that was meant where a text has the form of one and only its check digit is wrong."""
+    plain = text.strip()
+    if as_cas(plain) or not plain[-1:].isdecimal():
+        return None
+    return next(filter(None, (as_cas(f"{plain[:-1]}{digit}") for digit in range(10))), None)
 
 
 def check_row(row: Mapping[str, Any], place: str, reviews: list[str]) -> ListRow:
@@ -220,11 +283,15 @@ def check_row(row: Mapping[str, Any], place: str, reviews: list[str]) -> ListRow
 
 
 def _aliases(given: Any) -> list[str]:
+    return [text for text in map(_cell, _alias_list(given)) if text and not as_cas(text)]
+
+
+def _alias_list(given: Any) -> list[Any]:
     if isinstance(given, str):
-        given = re.split(r"[|;；、]", given)
-    elif not isinstance(given, list | tuple):
-        given = [] if given is None else [given]
-    return [text for text in map(_cell, given) if text and not as_cas(text)]
+        return re.split(r"[|;；、]", given)
+    if isinstance(given, list | tuple):
+        return list(given)
+    return [] if given is None else [given]
 
 
 def _cell(value: Any) -> str:

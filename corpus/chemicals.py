@@ -26,7 +26,7 @@ from sqlalchemy.orm import Session
 
 from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import Chemical, ChemicalName
-from corpus.chemical_lists import ListRow, check_row, read_rows
+from corpus.chemical_lists import ListRow, check_row, read_rows, right_check_digit
 from corpus.errors import SettingsError, TerminalError
 from corpus.ids import digest
 from corpus.names import as_cas, find_cas, normalise_name, simplified, valid_cas
@@ -45,10 +45,13 @@ __all__ = [
     "find_chemicals",
     "import_list",
     "load_chemicals",
+    "holder_of",
     "normalise_name",
+    "not_found",
     "read_user_list",
     "remove_chemical",
     "remove_list",
+    "right_check_digit",
     "simplified",
     "store_records",
     "valid_cas",
@@ -100,6 +103,7 @@ _SOLUTION = re.compile(
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 _USER = "user"
 _USER_LIST = "user list "
+_LIST_ID = re.compile(r" #[0-9a-f]{8}$")
 
 
 @dataclass(frozen=True)
@@ -148,7 +152,9 @@ class LoadReport:
     """What an import did.
 
     ``errors`` holds one line per row that was not loaded, ``reviews`` one per name or
-    value that was left out of a row that was, each with its line number.
+    value that was left out of a row that was, ``warnings`` one per row without a CAS
+    number whose own name is new to the substance that its other name led to, each with
+    its line number; ``unused`` the columns that were not read.
     """
 
     added: int = 0
@@ -158,14 +164,31 @@ class LoadReport:
     names: int = 0
     errors: list[str] = field(default_factory=list)
     reviews: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    unused: list[str] = field(default_factory=list)
 
 
 @dataclass
 class RemovalReport:
-    """What was removed: names, and substances of which nothing was left."""
+    """What was removed: names, and substances of which nothing was left.
 
-    names: int = 0
-    substances: int = 0
+    ``removed``: key → names that went; ``gone``: keys of the substances that went;
+    ``kept``: key → (name, who holds it) of names that stay.
+    """
+
+    removed: dict[str, list[str]] = field(default_factory=dict)
+    gone: list[str] = field(default_factory=list)
+    kept: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+
+    @property
+    def names(self) -> int:
+        """How many names were removed."""
+        return sum(map(len, self.removed.values()))
+
+    @property
+    def substances(self) -> int:
+        """How many substances were removed."""
+        return len(self.gone)
 
 
 def chemical_key(cas: str | None, name: str) -> str:
@@ -424,7 +447,7 @@ def _update_names(
     wanted: set[str] = set()
     for name in record.names:
         normalised = normalise_name(name.text)[:512]
-        name_id = digest("name", record.key, name.language, normalised)
+        name_id = _name_id(record.key, name)
         wanted.add(name_id)
         if name_id not in present:
             source = name.source
@@ -469,7 +492,7 @@ def read_user_list(path: Path) -> tuple[list[ChemicalRecord], list[str]]:
     Columns: name, cas, aliases, name_zh, formula, un (zh headings understood), separated
     by comma, semicolon or tab; UTF-8, UTF-16 with BOM or GB18030. Names that the list
     itself gives to two CAS numbers are left out. Raises SettingsError for a file that
-    cannot be read at all.
+    cannot be read at all, or where two columns mean one field (aliases are joined).
     """
     found = read_rows(path)
     report = LoadReport(errors=found.errors, reviews=found.reviews)
@@ -486,7 +509,7 @@ def import_list(
     out and reported for review, unless ``shared``. ``dry_run`` reports and changes nothing.
     """
     found = read_rows(path)
-    report = LoadReport(errors=found.errors, reviews=found.reviews)
+    report = LoadReport(errors=found.errors, reviews=found.reviews, unused=found.unused)
     return _store_rows(catalogue, found.rows, _source_of(path), report, shared=shared, dry_run=dry_run)[1]
 
 
@@ -504,6 +527,9 @@ def add_chemical(
 ) -> tuple[str, LoadReport]:
     """Add one substance, or names to a known one; returns its key. ``shared`` as in ``import_list``.
 
+    Without ``cas`` the names decide: a new name beside a known one becomes a name of that
+    known substance, which ``warnings`` of the report says. A name of another substance than
+    that of ``cas`` is not given; ``reviews`` says so.
     Raises SettingsError for a wrong CAS number, no name at all, or names of several substances.
     """
     report = LoadReport()
@@ -545,6 +571,7 @@ def _store_rows(
         if dry_run:
             session.rollback()
     stored.errors, stored.reviews = report.errors, report.reviews
+    stored.warnings, stored.unused = report.warnings, report.unused
     return records, stored
 
 
@@ -580,12 +607,26 @@ def _key_by_name(row: ListRow, owners: _Owners, claims: _Owners, report: LoadRep
     """The substance of a row without a CAS number: the one its main names lead to, else a minted key."""
     found: set[str] = set()
     for text in row.mains:
-        normalised = normalise_name(text)[:512]
-        found |= owners.get(normalised, set()) or claims.get(normalised, set())
+        found |= _holders(text, owners, claims)
     if len(found) > 1:
         report.errors.append(f"{row.place}the names lead to {', '.join(sorted(found))}; give the CAS number")
         return None
-    return found.pop() if found else chemical_key(None, row.mains[0])
+    if not found:
+        return chemical_key(None, row.mains[0])
+    key = found.pop()
+    leading = [text for text in row.mains if key in _holders(text, owners, claims)]
+    if row.mains[0] not in leading:
+        wanted = "the CAS number" if row.place else "--cas"
+        report.warnings.append(
+            f"{row.place}{row.mains[0]!r} extends {leading[0]} ({key}) since {leading[0]!r} is a name of it; "
+            f"give {wanted} for another substance"
+        )
+    return key
+
+
+def _holders(text: str, owners: _Owners, claims: _Owners) -> set[str]:
+    normalised = normalise_name(text)[:512]
+    return owners.get(normalised, set()) or claims.get(normalised, set())
 
 
 def _others(text: str, key: str, owners: _Owners, claims: _Owners) -> set[str]:
@@ -598,75 +639,162 @@ def _others(text: str, key: str, owners: _Owners, claims: _Owners) -> set[str]:
 def remove_chemical(
     catalogue: Catalogue, which: str, *, name: str = "", dry_run: bool = False
 ) -> RemovalReport:
-    """Take back what the user gave a substance: all names, or one; the substance too if nothing is left.
+    """Take back what ``add_chemical`` gave a substance: all names, or one; the substance too if nothing is left.
 
-    Raises SettingsError for an unknown or ambiguous substance and for names of the built-in repository.
+    Names of lists and of the built-in repository stay, and are in the report's ``kept``.
+    Raises SettingsError for an unknown or ambiguous substance and where nothing was added.
     """
     with catalogue.writing() as session:
         keys = find_chemicals(session, which)
         if len(keys) != 1:
             raise SettingsError(
-                f"{which!r} may be any of {', '.join(keys)}; give the key"
-                if keys
-                else f"no chemical is called {which!r}"
+                f"{which!r} may be any of {', '.join(keys)}; give the key" if keys else not_found(which)
             )
-        rows = session.scalars(select(ChemicalName).where(ChemicalName.key == keys[0])).all()
+        (key,) = keys
+        rows = session.scalars(select(ChemicalName).where(ChemicalName.key == key)).all()
         chosen = [row for row in rows if not name or row.normalised == normalise_name(name)[:512]]
         if name and not chosen:
-            raise SettingsError(f"{keys[0]} has no name {name!r}")
-        own = [row for row in chosen if _is_users(row.source)]
-        built_in = session.get_one(Chemical, keys[0]).provenance in (PACKAGE, TABLE)
-        if not own and (rows or built_in):
+            raise SettingsError(f"{key} has no name {name!r}")
+        own = [row for row in chosen if _owner(row.source) == _USER]
+        provenance = session.get_one(Chemical, key).provenance
+        if not own and (rows or provenance != _USER):
+            holders = sorted({holder_of(row.source) for row in chosen} or {holder_of(provenance)})
             raise SettingsError(
-                f"{name or keys[0]!r} is of the built-in repository, not of the user's entries; nothing to remove"
+                f"{name or which!r} is of {' and '.join(holders)}, not of what was added; nothing to remove "
+                "(--list takes back what a list brought, the built-in repository stays)"
             )
-        return _remove(session, own, {keys[0]}, dry_run=dry_run)
+        return _remove(session, own, {key}, _USER, dry_run=dry_run)
 
 
-def remove_list(catalogue: Catalogue, list_name: str, *, dry_run: bool = False) -> RemovalReport:
-    """Take back an import: the names that a list (its file name) brought, and the substances of those alone.
+def not_found(which: str) -> str:
+    """Why no substance is called so, as a message: a CAS number with a wrong check digit is said to be one."""
+    meant = right_check_digit(which)
+    if meant:
+        return f"{which!r} is not a CAS number: its check digit is wrong (it would be {meant})"
+    return f"no chemical is called {which!r}"
 
-    Raises SettingsError where no list of that name was imported.
+
+def remove_list(
+    catalogue: Catalogue,
+    which: str | Path,
+    *,
+    protected: Sequence[Path] = (),
+    dry_run: bool = False,
+) -> RemovalReport:
+    """Take back an import: the names that a list brought, and the substances of those alone.
+
+    ``which``: the list's path; or its bare file name (where no such file is in the working
+    directory) or the #id that its names show as source. ``protected``: lists that are not
+    taken back. Raises SettingsError where no such list was imported, several are meant, or
+    it is protected.
     """
-    source = _source_of(Path(list_name))
     with catalogue.writing() as session:
+        source = _imported(session, str(which), protected)
         rows = session.scalars(
             select(ChemicalName).where(ChemicalName.source.in_((source, source + ALIAS)))
         ).all()
         bare = set(session.scalars(select(Chemical.key).where(Chemical.provenance == source)))
-        if not rows and not bare:
-            raise SettingsError(f"no name came from a list called {Path(list_name).name!r}")
-        return _remove(session, rows, {row.key for row in rows} | bare, dry_run=dry_run)
+        return _remove(session, rows, {row.key for row in rows} | bare, source, dry_run=dry_run)
+
+
+def _imported(session: Session, which: str, protected: Sequence[Path]) -> str:
+    """The source of the imported list that is meant."""
+    known = {
+        _owner(source)
+        for column in (ChemicalName.source, Chemical.provenance)
+        for source in session.scalars(select(column).where(column.startswith(_USER_LIST)).distinct())
+    }
+    path = Path(which)
+    by_name = False
+    if _source_of(path) in known:
+        found = {_source_of(path)}
+    elif re.fullmatch(r"(?:.* )?#[0-9a-f]{8}", which):
+        found = {source for source in known if source.endswith(f" {which[-9:]}")}
+    else:
+        # earlier versions stored the bare name; a file that is there but was not imported is not another of its name
+        found, by_name = {_old_source_of(path)} & known, True
+        if path.name == which and not path.is_file():
+            found |= {source for source in known if _LIST_ID.sub("", source) == _shortened(path)}
+    if len(found) > 1:
+        raise SettingsError(
+            f"several lists are called {path.name!r}: {', '.join(map(holder_of, sorted(found)))}; "
+            "give the path or the #id"
+        )
+    if not found:
+        raise SettingsError(f"no name came from a list {which!r}")
+    (source,) = found
+    if source in map(_source_of, protected) or (by_name and path.name in {p.name for p in protected}):
+        raise SettingsError(
+            f"{holder_of(source)} is (or has the name of) the list of the sample source, which the sample site "
+            "is asked for; it is not removed. For a list of your own give its path or #id"
+        )
+    return source
 
 
 def _remove(
-    session: Session, names: Sequence[ChemicalName], keys: Iterable[str], *, dry_run: bool
+    session: Session, names: Sequence[ChemicalName], keys: Iterable[str], source: str, *, dry_run: bool
 ) -> RemovalReport:
-    report = RemovalReport(names=len(names))
-    for row in names:
+    """Delete the names, all of one source; built-in names among them and built-in values come back."""
+    report = RemovalReport()
+    given: dict[str, dict[str, str]] = {key: {} for key in sorted(keys)}
+    for row in sorted(names, key=lambda row: (row.language, row.normalised)):
+        given[row.key][row.name_id] = row.name
         session.delete(row)
     session.flush()
     built_in: dict[str, ChemicalRecord] = {}
     restored: list[ChemicalRecord] = []
-    for key in sorted(keys):
-        sources = list(session.scalars(select(ChemicalName.source).where(ChemicalName.key == key)))
+    for key, taken in given.items():
+        sources = sorted(session.scalars(select(ChemicalName.source).where(ChemicalName.key == key)))
         chemical = session.get_one(Chemical, key)
-        if any(map(_is_users, sources)):
-            continue
-        if not sources and chemical.provenance not in (PACKAGE, TABLE):
+        if not sources and chemical.provenance == source:
             session.delete(chemical)
-            report.substances += 1
+            report.gone.append(key)
+            continue
+        if chemical.provenance not in (PACKAGE, TABLE) and not set(sources) & set(_BUILT_IN):
+            if chemical.provenance == source:
+                chemical.provenance = _owner(sources[0])
             continue
         built_in = built_in or {record.key: record for record in build_repository()}
-        if key in built_in:  # what the list said beside names must not stay; what both named must not go
+        if key not in built_in:
+            continue
+        record = replace(built_in[key], hazards={})  # lists do not touch hazard flags
+        if any(map(_is_users, sources)):
+            record.names = [name for name in record.names if _name_id(key, name) in taken]
+        else:  # what the list said beside names must not stay; what both named must not go
             chemical.formula, chemical.un_numbers = None, []
-            chemical.provenance = built_in[key].provenance
-            restored.append(replace(built_in[key], hazards={}))  # lists do not touch hazard flags
+        if chemical.provenance == source or not any(map(_is_users, sources)):
+            chemical.provenance = record.provenance
+        restored.append(record)
     session.flush()
     store_records(session, restored)
+    session.flush()
+    for key, taken in given.items():
+        rows = session.scalars(
+            select(ChemicalName)
+            .where(ChemicalName.key == key)
+            .order_by(ChemicalName.language, ChemicalName.normalised)
+        ).all()
+        stay = {row.name_id for row in rows}
+        report.removed[key] = [text for name_id, text in taken.items() if name_id not in stay]
+        report.kept[key] = [(row.name, holder_of(row.source)) for row in rows]
     if dry_run:
         session.rollback()
     return report
+
+
+def _name_id(key: str, name: Name) -> str:
+    return digest("name", key, name.language, normalise_name(name.text)[:512])
+
+
+def _owner(source: str) -> str:
+    return source.removesuffix(ALIAS)
+
+
+def holder_of(source: str) -> str:
+    """Who holds a name of this source, in words: what was added, a list, the built-in repository."""
+    if source.startswith(_USER_LIST):
+        return "list " + _owner(source).removeprefix(_USER_LIST)
+    return "what was added" if _owner(source) == _USER else "the built-in repository"
 
 
 def _is_users(source: str) -> bool:
@@ -684,4 +812,13 @@ def find_chemicals(session: Session, text: str) -> list[str]:
 
 
 def _source_of(path: Path) -> str:
+    """Source of a list's names: its file name, and an id of where it is since many lists have one file name."""
+    return f"{_shortened(path)} #{digest('list', str(path.resolve()))[:8]}"
+
+
+def _shortened(path: Path) -> str:
+    return f"{_USER_LIST}{path.name}"[: 64 - len(ALIAS) - len(" #12345678")]
+
+
+def _old_source_of(path: Path) -> str:
     return f"{_USER_LIST}{path.name}"[: 64 - len(ALIAS)]

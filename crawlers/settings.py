@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -22,10 +23,13 @@ CONTENT_TYPES = (
 """What a page may be: HTML, XHTML, plain text, Markdown, XML, PDF; JSON for documented APIs."""
 
 
-class CrawlSettings(BaseModel):
-    """Section ``[crawl]``."""
+_MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*")
 
-    model_config = ConfigDict(extra="forbid")
+
+class CrawlSettings(BaseModel):
+    """Section ``[crawl]``. Every time is a finite number of seconds."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     enabled: tuple[str, ...] | None = Field(
         default=None,
@@ -89,9 +93,28 @@ class CrawlSettings(BaseModel):
     @field_validator("user_agent")
     @classmethod
     def _one_line(cls, value: str) -> str:
-        if not value.strip() or not value.isascii() or any(ord(char) < 32 for char in value):
+        if not value.strip() or not _goes_into_a_header(value):
             raise ValueError("the user agent is one line of ASCII text")
         return value
+
+    @field_validator("contact")
+    @classmethod
+    def _contact(cls, value: str) -> str:
+        value = value.strip()
+        if not _goes_into_a_header(value):
+            raise ValueError("the contact goes into the user agent and is one line of ASCII text")
+        return value
+
+    @field_validator("content_types")
+    @classmethod
+    def _media_types(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+        if not values:
+            raise ValueError("no content type is left, so that no page would be taken; leave it out for all")
+        values = tuple(value.strip().lower() for value in values)  # as responses are compared
+        wrong = [value for value in values if not _MEDIA_TYPE.fullmatch(value)]
+        if wrong:
+            raise ValueError(f"{wrong[0]!r} is no media type such as text/html")
+        return values
 
     def agent(self) -> str:
         """The user agent with the contact address filled in."""
@@ -100,3 +123,7 @@ class CrawlSettings(BaseModel):
     def agent_name(self) -> str:
         """The product name in the user agent: what robots.txt and robots tags call us."""
         return self.agent().split("/")[0].split(" ")[0]
+
+
+def _goes_into_a_header(value: str) -> bool:
+    return value.isascii() and value.isprintable()

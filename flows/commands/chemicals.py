@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -65,7 +66,11 @@ def list_chemicals(
         )
         table.add_row(*(Text(str(cell)) for cell in cells))
     out.print(table)
-    out.print(f"{min(limit, total)} of {total} substances")
+    out.print(f"{min(limit, total)} of {_count(total, 'substance')}")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _name(db: Session, key: str, language: str) -> str:
@@ -102,7 +107,8 @@ def add(
             runtime.catalogue, name, cas=cas, name_zh=zh, aliases=alias or (), formula=formula, un=un,
             shared=shared, dry_run=dry_run,
         )  # fmt: skip
-    _say(report.reviews)
+    _say([f"warning: {message}" for message in report.warnings])
+    _say([f"conflict: {message}" if "also a name of" in message else message for message in report.reviews])
     what = "added" if report.added else "extended" if report.updated else "already known:"
     out.print(f"{'dry run, nothing changed: ' if dry_run else ''}{what} {key}", markup=False)
 
@@ -124,10 +130,13 @@ def import_file(
     with open_runtime() as runtime:
         report = import_list(runtime.catalogue, path, shared=shared, dry_run=dry_run)
     _say(report.errors)
+    _say([f"warning: {message}" for message in report.warnings])
     _say([f"review: {message}" for message in report.reviews])
+    if report.unused:
+        _say([f"columns not used: {', '.join(report.unused)}"])
     out.print(
         f"{'dry run, nothing changed: ' if dry_run else ''}{report.added} added, {report.updated} extended, "
-        f"{report.unchanged} unchanged, {len(report.errors)} bad rows, {len(report.reviews)} to review"
+        f"{report.unchanged} unchanged, {_count(len(report.errors), 'bad row')}, {len(report.reviews)} to review"
     )
     if report.errors and not report.total:
         raise typer.Exit(1)
@@ -140,24 +149,48 @@ def remove(
     ] = "",
     name: Annotated[str, typer.Option(help="Only this name of the substance.")] = "",
     imported: Annotated[
-        str, typer.Option("--list", help="File name of an imported list: take back what it brought.")
+        str,
+        typer.Option("--list", help="Path, file name or #id of an imported list: take back what it brought."),
     ] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help=_DRY_RUN)] = False,
 ) -> None:
-    """Take back what was added or imported; the built-in repository stays. Example: hchem chemicals remove --list mine.csv"""
+    """Take back what was added, or with --list what a list brought. Example: hchem chemicals remove --list mine.csv"""
     from corpus.chemicals import remove_chemical, remove_list
+    from crawlers.sources import sample_folder
 
     if bool(which) == bool(imported) or (name and imported):
         raise SettingsError("give a substance (with --name for one of its names), or --list with a file name")
     with open_runtime() as runtime:
         report = (
-            remove_list(runtime.catalogue, imported, dry_run=dry_run)
+            remove_list(
+                runtime.catalogue,
+                imported,
+                protected=[sample_folder(runtime.settings.crawl) / "chemicals.csv"],
+                dry_run=dry_run,
+            )
             if imported
             else remove_chemical(runtime.catalogue, which, name=name, dry_run=dry_run)
         )
+    for key, names in report.removed.items():
+        if names:
+            out.print(f"{key}: removed {'; '.join(names)}", markup=False, soft_wrap=True)
+    for key in report.gone:
+        out.print(f"{key}: removed, no name is left", markup=False)
+    if which:
+        _show_kept(report.kept)
     out.print(
-        f"{'dry run, nothing changed: ' if dry_run else ''}{report.names} names and {report.substances} substances removed"
+        f"{'dry run, nothing changed: ' if dry_run else ''}{_count(report.names, 'name')} and "
+        f"{_count(report.substances, 'substance')} removed"
     )
+
+
+def _show_kept(kept: Mapping[str, Sequence[tuple[str, str]]]) -> None:
+    for key, names in kept.items():
+        by_holder: dict[str, list[str]] = {}
+        for name, holder in names:
+            by_holder.setdefault(holder, []).append(name)
+        for holder, texts in sorted(by_holder.items()):
+            out.print(f"{key}: {'; '.join(texts)} stays, of {holder}", markup=False, soft_wrap=True)
 
 
 @app.command("show")
@@ -166,12 +199,12 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Show a substance with all names and hazard lists. Example: hchem chemicals show 67-56-1"""
-    from corpus.chemicals import find_chemicals
+    from corpus.chemicals import find_chemicals, not_found
 
     with open_runtime() as runtime, runtime.catalogue.reading() as db:
         keys = find_chemicals(db, which)
         if not keys:
-            raise SettingsError(f"no chemical is called {which!r}; see: hchem chemicals list {which}")
+            raise SettingsError(f"{not_found(which)}; see: hchem chemicals list {which}")
         if len(keys) > 1:
             raise SettingsError(f"{which!r} may be any of {', '.join(keys)}; give the CAS number")
         shown = _shown(db, keys[0])

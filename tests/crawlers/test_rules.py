@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from corpus.errors import SettingsError
 from corpus.urls import canonical_url
@@ -148,6 +149,35 @@ def test_wrong_source_is_said_with_its_place(tmp_path: Path, change: dict[str, A
         load_sources(CrawlSettings(sources_file=path))
     assert "own.toml" in str(caught.value)
     assert str(fields["name"]) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"contact": "a\nb"}, "contact goes into the user agent"), ({"contact": "a\x7f"}, "one line of ASCII"),
+        ({"contact": "某人@example.org"}, "one line of ASCII"), ({"user_agent": "x\ty"}, "one line of ASCII"),
+        ({"content_types": []}, "no page would be taken"), ({"content_types": ["html"]}, "'html' is no media type"),
+    ],
+)  # fmt: skip
+def test_wrong_crawl_settings_are_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        CrawlSettings.model_validate(change)
+
+
+@pytest.mark.parametrize("value", ["inf", "-inf", "nan"])
+def test_every_time_of_the_crawl_is_finite(value: str) -> None:
+    names = [name for name, field in CrawlSettings.model_fields.items() if field.annotation is float]
+    assert len(names) >= 5
+    for name in names:
+        with pytest.raises(ValidationError, match=name):
+            CrawlSettings.model_validate({name: float(value)})
+
+
+def test_right_crawl_settings_are_taken() -> None:
+    mine = CrawlSettings(contact=" ops@example.org ", content_types=("Text/HTML", "application/xhtml+xml"))
+    assert (mine.contact, mine.content_types) == ("ops@example.org", ("text/html", "application/xhtml+xml"))
+    assert "contact: ops@example.org)" in mine.agent()
+    assert CrawlSettings().contact == ""
 
 
 def test_robots_statuses() -> None:
