@@ -12,7 +12,7 @@ from typing import Any
 from corpus.cleaning.markdown import Piece, assemble
 from corpus.cleaning.measure import size
 from corpus.cleaning.page import CleanedPage, Features, language_of
-from corpus.cleaning.scripts import collapse
+from corpus.cleaning.scripts import SCRIPTED, collapse, lowered, raised
 from corpus.cleaning.tables import pipe, rule
 from corpus.errors import TerminalError
 
@@ -23,9 +23,13 @@ _NUMBERED = re.compile(
     r"^\s*(?:(?:section|第)\s*)?\d{1,2}(?:\.\d{1,2})*\s*(?:部分|[.:：、)])?\s*\S", re.IGNORECASE
 )
 _SENTENCE_END = re.compile(r"[.!?。！？;；:：]$")
-_PAGE_NUMBER = re.compile(
-    r"^\s*(?:page|第)?\s*\d{1,4}\s*(?:(?:of|/|页\s*共)\s*\d{1,4})?\s*页?\s*$", re.IGNORECASE
+_SAID_NUMBER = re.compile(
+    r"^\s*(?:page\s*\d{1,4}(?:\s*(?:of|/)\s*\d{1,4})?|\d{1,4}\s+of\s+\d{1,4}|第\s*\d{1,4}\s*[页頁].{0,12})\s*$",
+    re.IGNORECASE,
 )
+_BARE_NUMBER = re.compile(r"^\s*[-–—]?\s*(\d{1,4})\s*(?:/\s*\d{1,4})?\s*[-–—]?\s*$")
+_RAISED_LEAST, _RAISED_MOST = 0.15, 0.8  # of the size of the character before
+_SMALL = 0.85
 
 
 def clean_pdf(data: bytes) -> CleanedPage:
@@ -59,6 +63,7 @@ def clean_pdf(data: bytes) -> CleanedPage:
 
 def _page_content(page: Any) -> dict[str, Any]:
     """Lines (text, size, bold, top) outside tables, tables as grids, whether there are pictures."""
+    _write_scripts(page.chars)
     tables = []
     boxes = []
     for table in page.find_tables() if len(page.lines) + len(page.rects) >= 4 else []:
@@ -98,11 +103,13 @@ def _assembled(contents: Sequence[dict[str, Any]], metadata: dict[str, Any]) -> 
         )
     removed = Counter[str]()
     running = _running_lines(contents)
+    offset = _numbering(contents)
     body = _body_size(contents)
     levels = _heading_levels(contents, body)
     pieces: list[Piece] = []
     for number, content in enumerate(contents, 1):
-        pieces.extend(_page_pieces(content, f"page {number}", body, levels, running, removed))
+        pages = None if offset is None else number + offset
+        pieces.extend(_page_pieces(content, f"page {number}", body, levels, running, pages, removed))
     rendered = assemble(pieces)
     for block, source in zip(rendered.blocks, rendered.sources, strict=True):
         block["path"] = source
@@ -142,6 +149,64 @@ def _running_lines(contents: Sequence[dict[str, Any]]) -> set[str]:
     return {text for text, count in counts.items() if count >= max(3, 0.6 * len(contents))}
 
 
+def _numbering(contents: Sequence[dict[str, Any]]) -> int | None:
+    """What bare numbers at the edges of most pages exceed the page's count by; ``None`` where they do not count pages.
+
+    A number that stands alone may be a value: it is a page number only where it
+    goes on from page to page.
+    """
+    offsets: Counter[int] = Counter()
+    for number, content in enumerate(contents, 1):
+        edges = [*content["lines"][:3], *content["lines"][-3:]]
+        found = {int(match[1]) - number for line in edges if (match := _BARE_NUMBER.match(line["text"]))}
+        offsets.update(found)
+    if not offsets:
+        return None
+    offset, count = max(offsets.items(), key=lambda item: (item[1], -item[0]))
+    return offset if count >= max(3, 0.6 * len(contents)) else None
+
+
+def _is_running(text: str, running: set[str], shown_number: int | None) -> bool:
+    bare = _BARE_NUMBER.match(text)
+    if bare:
+        return shown_number is not None and int(bare[1]) == shown_number
+    return bool(_SAID_NUMBER.match(text)) or re.sub(r"\d+", "#", text) in running
+
+
+def _write_scripts(characters: list[dict[str, Any]]) -> None:
+    """Write raised and lowered digits and signs as such, in place: a PDF knows only where they stand.
+
+    Compared with the last character on the line: smaller, or set off by a part of
+    its size, and right behind it. Their box becomes the line's, so that they stay on it.
+    """
+    base: dict[str, Any] | None = None
+    edge = 0.0
+    for character in characters:
+        text, height = str(character["text"]), float(character["size"])
+        if base is not None and text in SCRIPTED and character["x0"] - edge < 0.5 * base["size"] + 1:
+            rise = (base["bottom"] - character["bottom"]) / base["size"]
+            fall = (character["top"] - base["top"]) / base["size"]
+            after = character["x0"] >= edge - 0.3 * base["size"]
+            small = height <= _SMALL * base["size"]
+            if after and _RAISED_LEAST <= rise <= _RAISED_MOST and (small or rise >= 0.25):
+                character["text"] = raised(text)
+            elif (
+                after
+                and small
+                and fall >= _RAISED_LEAST
+                and rise < _RAISED_LEAST
+                and character["top"] < base["bottom"]
+            ):
+                character["text"] = lowered(text)
+            if character["text"] != text:
+                for name in ("top", "bottom", "doctop", "size"):
+                    character[name] = base[name]
+                edge = float(character["x1"])
+                continue
+        if text.strip():
+            base, edge = character, float(character["x1"])
+
+
 def _body_size(contents: Sequence[dict[str, Any]]) -> float:
     sizes: Counter[float] = Counter()
     for content in contents:
@@ -169,6 +234,7 @@ def _page_pieces(
     body: float,
     levels: dict[float, int],
     running: set[str],
+    shown_number: int | None,
     removed: Counter[str],
 ) -> list[Piece]:
     pieces: list[Piece] = []
@@ -188,7 +254,7 @@ def _page_pieces(
             close()
             pieces.extend(_table_pieces(pending.pop(0)[1], path))
         text = line["text"]
-        if id(line) in edge and (re.sub(r"\d+", "#", text) in running or _PAGE_NUMBER.match(text)):
+        if id(line) in edge and _is_running(text, running, shown_number):
             removed["running_line"] += 1
             continue
         level = _level(line, levels, body)

@@ -183,6 +183,8 @@ class _Pruner:
             return False
         if not self._tables.holds(cell):
             return False
+        if words.has_facts(said := self.measures.visible(cell)) or words.denies(said):
+            return False
         return not any(self.measures.text(after) for after in row.itersiblings("tr"))
 
     def _remove_row(self, cell: Element) -> None:

@@ -20,6 +20,8 @@ _SUB = dict(
 )
 _SUPER.update(dict.fromkeys("\u2010\u2011\ufe63\uff0d", "⁻"))
 _SUB.update(dict.fromkeys("\u2010\u2011\ufe63\uff0d", "₋"))
+#: Digits and signs that are written raised or lowered in measures and formulas.
+SCRIPTED = frozenset("0123456789+-−–")
 _ALREADY = frozenset("".join((*_SUPER.values(), *_SUB.values(), "°º′″*†‡§")))
 _ORDINAL = re.compile(r"^(?:st|nd|rd|th|er|re|ème|o|a|TM|SM|®|™|©)$")
 _INVISIBLE = re.compile(r"[\u00ad\u200b\u2060\ufeff\u200e\u200f\u202a-\u202e]")

@@ -196,6 +196,11 @@ _OF_THE_SITE = re.compile(
 _DIGIT = re.compile(r"\d")
 
 
+def denies(text: str) -> bool:
+    """Whether a text holds a negation or an order."""
+    return bool(_PROHIBITION.search(text))
+
+
 def is_statement(text: str) -> bool:
     """Whether a text says what must or must not be done, or how something is classed: no furniture.
 
