@@ -56,6 +56,9 @@ _UN = re.compile(r"(?<!\d)\d{4}(?!\d)")
 _FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: 0x20}
 
 
+_LONGEST_NAME = 500
+
+
 @dataclass
 class ListRow:
     """A row of a user's list, read: where it stands, CAS number, main names, other names, attributes."""
@@ -132,7 +135,7 @@ def _user_rows(path: Path, text: str, unused: list[str]) -> Iterator[tuple[str, 
 def _csv_rows(
     path: Path, first: str, reader: Any, skipped: int, unused: list[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    header: list[str] = next(reader, None) or []
+    header: list[str] = next(reader, [])
     try:
         fields = _columns(header)
     except TerminalError as error:
@@ -258,6 +261,9 @@ def check_row(row: Mapping[str, Any], place: str, reviews: list[str]) -> ListRow
         if isinstance(row.get(name), dict | list | bool):
             raise TerminalError(f"{name} is no text: {row[name]!r}"[:200], reason="row")
     name, name_zh, cas_text = (_cell(row.get(key)) for key in ("name", "name_zh", "cas"))
+    for text in (name, name_zh):
+        if fault := _unfit(text):
+            raise TerminalError(f"{text[:60]!r} is no name: {fault}", reason="row")
     cas = as_cas(cas_text) if cas_text else None
     if cas_text and cas is None:
         raise TerminalError(f"{cas_text!r} is not a CAS number (form or check digit)", reason="cas")
@@ -279,7 +285,27 @@ def check_row(row: Mapping[str, Any], place: str, reviews: list[str]) -> ListRow
     un_numbers = tuple(sorted(set(_UN.findall(un_text))))
     if un_text and not un_numbers and un_text not in ("-", "–", "—", "/", "无"):
         reviews.append(f"{place}{un_text!r} is not a UN number (four digits): left out")
-    return ListRow(place, cas, mains, _aliases(row.get("aliases")), formula or None, un_numbers)
+    aliases = []
+    for text in _aliases(row.get("aliases")):
+        if fault := _unfit(text):
+            reviews.append(f"{place}alias {text[:60]!r}: {fault}: left out")
+        else:
+            aliases.append(text)
+    return ListRow(place, cas, mains, aliases, formula or None, un_numbers)
+
+
+def _unfit(text: str) -> str:
+    """Why a text can be no name of a substance; empty where it can."""
+    if len(text) > _LONGEST_NAME:
+        return f"{len(text)} characters"
+    if any(unicodedata.category(character) in {"Cc", "Cs", "Cn"} for character in text):
+        return "control characters"
+    if text and (
+        text.casefold() in {"nan", "inf", "infinity", "none", "null", "-inf"}
+        or not (as_cas(text) or any(map(str.isalpha, text)))
+    ):
+        return "no word"
+    return ""
 
 
 def _aliases(given: Any) -> list[str]:
@@ -298,3 +324,47 @@ def _cell(value: Any) -> str:
     """A cell's text; Latin text in full-width letters is made usual, Chinese text is left as written."""
     text = "" if value is None else str(value).strip()
     return text if _CHINESE.search(text) else text.translate(_FULL_WIDTH).strip()
+
+
+@dataclass
+class LoadReport:
+    """What an import did.
+
+    ``errors`` holds one line per row that was not loaded, ``reviews`` one per name or
+    value that was left out of a row that was, ``warnings`` one per row without a CAS
+    number whose own name is new to the substance that its other name led to, each with
+    its line number; ``unused`` the columns that were not read.
+    """
+
+    added: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    total: int = 0
+    names: int = 0
+    errors: list[str] = field(default_factory=list)
+    reviews: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    unused: list[str] = field(default_factory=list)
+
+
+@dataclass
+class RemovalReport:
+    """What was removed: names, and substances of which nothing was left.
+
+    ``removed``: key → names that went; ``gone``: keys of the substances that went;
+    ``kept``: key → (name, who holds it) of names that stay.
+    """
+
+    removed: dict[str, list[str]] = field(default_factory=dict)
+    gone: list[str] = field(default_factory=list)
+    kept: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+
+    @property
+    def names(self) -> int:
+        """How many names were removed."""
+        return sum(map(len, self.removed.values()))
+
+    @property
+    def substances(self) -> int:
+        """How many substances were removed."""
+        return len(self.gone)

@@ -26,9 +26,21 @@ from sqlalchemy.orm import Session
 
 from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import Chemical, ChemicalName
-from corpus.chemical_lists import ListRow, check_row, read_rows, right_check_digit
+from corpus.chemical_lists import ListRow, LoadReport, RemovalReport, check_row, read_rows, right_check_digit
 from corpus.errors import SettingsError, TerminalError
 from corpus.ids import digest
+from corpus.name_sources import (
+    ALIAS,
+    LIST_ID,
+    USER,
+    USER_LIST,
+    holder_of,
+    is_users,
+    old_source_of,
+    owner,
+    shortened,
+    source_of,
+)
 from corpus.names import as_cas, find_cas, normalise_name, simplified, valid_cas
 from corpus.settings import ChemicalSettings
 
@@ -43,9 +55,9 @@ __all__ = [
     "chemical_key",
     "find_cas",
     "find_chemicals",
+    "holder_of",
     "import_list",
     "load_chemicals",
-    "holder_of",
     "normalise_name",
     "not_found",
     "read_user_list",
@@ -59,7 +71,6 @@ __all__ = [
 
 PACKAGE = "chemicals"
 TABLE = "hazardous_zh"
-ALIAS = ", alias"  # ends the source of every name but a substance's main ones
 _BUILT_IN = (PACKAGE, PACKAGE + ALIAS, TABLE, TABLE + ALIAS)
 _DATA = Path(__file__).parent / "data"
 _IARC = {"1": "1", "11": "2A", "12": "2B", "3": "3"}
@@ -101,9 +112,6 @@ _SOLUTION = re.compile(
     re.IGNORECASE,
 )
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
-_USER = "user"
-_USER_LIST = "user list "
-_LIST_ID = re.compile(r" #[0-9a-f]{8}$")
 
 
 @dataclass(frozen=True)
@@ -145,50 +153,6 @@ class ChemicalRecord:
             return
         main = kind != "solution" and all(name.language != language for name in self.names)
         self.names.append(Name(text, language, kind, source.removesuffix(ALIAS) + ("" if main else ALIAS)))
-
-
-@dataclass
-class LoadReport:
-    """What an import did.
-
-    ``errors`` holds one line per row that was not loaded, ``reviews`` one per name or
-    value that was left out of a row that was, ``warnings`` one per row without a CAS
-    number whose own name is new to the substance that its other name led to, each with
-    its line number; ``unused`` the columns that were not read.
-    """
-
-    added: int = 0
-    updated: int = 0
-    unchanged: int = 0
-    total: int = 0
-    names: int = 0
-    errors: list[str] = field(default_factory=list)
-    reviews: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    unused: list[str] = field(default_factory=list)
-
-
-@dataclass
-class RemovalReport:
-    """What was removed: names, and substances of which nothing was left.
-
-    ``removed``: key → names that went; ``gone``: keys of the substances that went;
-    ``kept``: key → (name, who holds it) of names that stay.
-    """
-
-    removed: dict[str, list[str]] = field(default_factory=dict)
-    gone: list[str] = field(default_factory=list)
-    kept: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-
-    @property
-    def names(self) -> int:
-        """How many names were removed."""
-        return sum(map(len, self.removed.values()))
-
-    @property
-    def substances(self) -> int:
-        """How many substances were removed."""
-        return len(self.gone)
 
 
 def chemical_key(cas: str | None, name: str) -> str:
@@ -451,7 +415,7 @@ def _update_names(
         wanted.add(name_id)
         if name_id not in present:
             source = name.source
-            if _is_users(source) and any(_is_main(row, name.language) for row in present.values()):
+            if is_users(source) and any(_is_main(row, name.language) for row in present.values()):
                 source = source.removesuffix(ALIAS) + ALIAS  # a known substance keeps its main name
             present[name_id] = ChemicalName(
                 name_id=name_id, key=record.key, name=name.text, normalised=normalised,
@@ -496,7 +460,7 @@ def read_user_list(path: Path) -> tuple[list[ChemicalRecord], list[str]]:
     """
     found = read_rows(path)
     report = LoadReport(errors=found.errors, reviews=found.reviews)
-    return _records(found.rows, _source_of(path), {}, report), report.errors
+    return _records(found.rows, source_of(path), {}, report), report.errors
 
 
 def import_list(
@@ -510,7 +474,7 @@ def import_list(
     """
     found = read_rows(path)
     report = LoadReport(errors=found.errors, reviews=found.reviews, unused=found.unused)
-    return _store_rows(catalogue, found.rows, _source_of(path), report, shared=shared, dry_run=dry_run)[1]
+    return _store_rows(catalogue, found.rows, source_of(path), report, shared=shared, dry_run=dry_run)[1]
 
 
 def add_chemical(
@@ -545,7 +509,7 @@ def add_chemical(
         row = check_row(given, "", report.reviews)
     except TerminalError as error:
         raise SettingsError(str(error)) from error
-    records, report = _store_rows(catalogue, [row], _USER, report, shared=shared, dry_run=dry_run)
+    records, report = _store_rows(catalogue, [row], USER, report, shared=shared, dry_run=dry_run)
     if not records:
         raise SettingsError(report.errors[0])
     return records[0].key, report
@@ -655,15 +619,15 @@ def remove_chemical(
         chosen = [row for row in rows if not name or row.normalised == normalise_name(name)[:512]]
         if name and not chosen:
             raise SettingsError(f"{key} has no name {name!r}")
-        own = [row for row in chosen if _owner(row.source) == _USER]
+        own = [row for row in chosen if owner(row.source) == USER]
         provenance = session.get_one(Chemical, key).provenance
-        if not own and (rows or provenance != _USER):
+        if not own and (rows or provenance != USER):
             holders = sorted({holder_of(row.source) for row in chosen} or {holder_of(provenance)})
             raise SettingsError(
                 f"{name or which!r} is of {' and '.join(holders)}, not of what was added; nothing to remove "
                 "(--list takes back what a list brought, the built-in repository stays)"
             )
-        return _remove(session, own, {key}, _USER, dry_run=dry_run)
+        return _remove(session, own, {key}, USER, dry_run=dry_run)
 
 
 def not_found(which: str) -> str:
@@ -700,21 +664,21 @@ def remove_list(
 def _imported(session: Session, which: str, protected: Sequence[Path]) -> str:
     """The source of the imported list that is meant."""
     known = {
-        _owner(source)
+        owner(source)
         for column in (ChemicalName.source, Chemical.provenance)
-        for source in session.scalars(select(column).where(column.startswith(_USER_LIST)).distinct())
+        for source in session.scalars(select(column).where(column.startswith(USER_LIST)).distinct())
     }
     path = Path(which)
     by_name = False
-    if _source_of(path) in known:
-        found = {_source_of(path)}
+    if source_of(path) in known:
+        found = {source_of(path)}
     elif re.fullmatch(r"(?:.* )?#[0-9a-f]{8}", which):
         found = {source for source in known if source.endswith(f" {which[-9:]}")}
     else:
         # earlier versions stored the bare name; a file that is there but was not imported is not another of its name
-        found, by_name = {_old_source_of(path)} & known, True
+        found, by_name = {old_source_of(path)} & known, True
         if path.name == which and not path.is_file():
-            found |= {source for source in known if _LIST_ID.sub("", source) == _shortened(path)}
+            found |= {source for source in known if LIST_ID.sub("", source) == shortened(path)}
     if len(found) > 1:
         raise SettingsError(
             f"several lists are called {path.name!r}: {', '.join(map(holder_of, sorted(found)))}; "
@@ -723,7 +687,7 @@ def _imported(session: Session, which: str, protected: Sequence[Path]) -> str:
     if not found:
         raise SettingsError(f"no name came from a list {which!r}")
     (source,) = found
-    if source in map(_source_of, protected) or (by_name and path.name in {p.name for p in protected}):
+    if source in map(source_of, protected) or (by_name and path.name in {p.name for p in protected}):
         raise SettingsError(
             f"{holder_of(source)} is (or has the name of) the list of the sample source, which the sample site "
             "is asked for; it is not removed. For a list of your own give its path or #id"
@@ -752,17 +716,17 @@ def _remove(
             continue
         if chemical.provenance not in (PACKAGE, TABLE) and not set(sources) & set(_BUILT_IN):
             if chemical.provenance == source:
-                chemical.provenance = _owner(sources[0])
+                chemical.provenance = owner(sources[0])
             continue
         built_in = built_in or {record.key: record for record in build_repository()}
         if key not in built_in:
             continue
         record = replace(built_in[key], hazards={})  # lists do not touch hazard flags
-        if any(map(_is_users, sources)):
+        if any(map(is_users, sources)):
             record.names = [name for name in record.names if _name_id(key, name) in taken]
         else:  # what the list said beside names must not stay; what both named must not go
             chemical.formula, chemical.un_numbers = None, []
-        if chemical.provenance == source or not any(map(_is_users, sources)):
+        if chemical.provenance == source or not any(map(is_users, sources)):
             chemical.provenance = record.provenance
         restored.append(record)
     session.flush()
@@ -786,21 +750,6 @@ def _name_id(key: str, name: Name) -> str:
     return digest("name", key, name.language, normalise_name(name.text)[:512])
 
 
-def _owner(source: str) -> str:
-    return source.removesuffix(ALIAS)
-
-
-def holder_of(source: str) -> str:
-    """Who holds a name of this source, in words: what was added, a list, the built-in repository."""
-    if source.startswith(_USER_LIST):
-        return "list " + _owner(source).removeprefix(_USER_LIST)
-    return "what was added" if _owner(source) == _USER else "the built-in repository"
-
-
-def _is_users(source: str) -> bool:
-    return source in (_USER, _USER + ALIAS) or source.startswith(_USER_LIST)
-
-
 def find_chemicals(session: Session, text: str) -> list[str]:
     """Keys of the substances that a CAS number, key or exact name leads to, ordered."""
     cas = as_cas(text)
@@ -809,16 +758,3 @@ def find_chemicals(session: Session, text: str) -> list[str]:
         return [found.key]
     query = select(ChemicalName.key).where(ChemicalName.normalised == normalise_name(text)[:512])
     return sorted(set(session.scalars(query)))
-
-
-def _source_of(path: Path) -> str:
-    """Source of a list's names: its file name, and an id of where it is since many lists have one file name."""
-    return f"{_shortened(path)} #{digest('list', str(path.resolve()))[:8]}"
-
-
-def _shortened(path: Path) -> str:
-    return f"{_USER_LIST}{path.name}"[: 64 - len(ALIAS) - len(" #12345678")]
-
-
-def _old_source_of(path: Path) -> str:
-    return f"{_USER_LIST}{path.name}"[: 64 - len(ALIAS)]

@@ -36,6 +36,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
@@ -368,6 +369,8 @@ def _leads_elsewhere(lines: Sequence[str], features: TextFeatures) -> bool:
     if (teasers := sum(bool(lexicon.TEASER.search(line)) for line in lines)) >= 5 and teasers >= 0.25 * prose:
         return True
     filled = [line.strip("| ") for line in lines if re.search(r"\w", line)]
+    if _is_contents(filled):
+        return True
     if (leaders := sum(bool(lexicon.LEADER.search(line)) for line in filled)) >= 8 and leaders >= 0.4 * len(
         filled
     ):
@@ -376,6 +379,22 @@ def _leads_elsewhere(lines: Sequence[str], features: TextFeatures) -> bool:
     stamped = sum(bool(lexicon.STAMP.search(line)) for line in entries)
     plain = features.quantities_per_100 < 1 and _sentences(lines) < 0.15 * len(lines)
     return stamped >= 10 and stamped >= 0.5 * len(entries) and plain
+
+
+_CHAPTER = re.compile(
+    r"[-*+#>\s]*(?:第\s*[〇零一二三四五六七八九十百\d]+\s*[章节篇编]|附录|\d+(?:\.\d+)+\b|(?:chapter|section|appendix)\s+\w+)",
+    re.IGNORECASE,
+)
+_PAGE_NUMBER = re.compile(r"(?:[|\s]|…{2,}|⋯{2,}|[.．·]{3,})\s*[(（]?(?:第\s*)?(\d{1,4})\s*页?[)）]?$")
+
+
+def _is_contents(lines: Sequence[str]) -> bool:
+    """Whether most lines are a chapter or section with a page number that grows from line to line."""
+    pages = [int(found[1]) for line in lines if _CHAPTER.match(line) and (found := _PAGE_NUMBER.search(line))]
+    if len(pages) < 8 or len(pages) < 0.6 * len(lines) or len(set(pages)) < 0.5 * len(pages):
+        return False
+    # Numbers that go up and down are values of a table, not pages.
+    return sum(a <= b for a, b in pairwise(pages)) >= 0.9 * (len(pages) - 1)
 
 
 _STOP = re.compile(
@@ -400,7 +419,7 @@ class ScoreDocument(Skill[ScoreGiven, Score]):
     """Score a document from 0 to 5 for a knowledge base on chemicals and their safety."""
 
     name: ClassVar[str] = "score_document"
-    version: ClassVar[str] = "3"
+    version: ClassVar[str] = "4"
     output: ClassVar[type[BaseModel]] = Score
     prompts: ClassVar[Prompts] = Prompts(__package__, "score_document")
 

@@ -17,7 +17,7 @@ from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import Chemical, ChemicalName, QueryLink
 from corpus.chemicals import LoadReport, import_list, load_chemicals, normalise_name, read_user_list
 from corpus.errors import SettingsError
-from corpus.ids import fingerprint
+from corpus.ids import digest, fingerprint
 from corpus.settings import ChemicalSettings
 from corpus.stages import BaseStep, Item, Outcome, Stage, StageContext, Step
 from crawlers.job import Job, split_password
@@ -48,7 +48,7 @@ class ChemicalsStep(BaseStep):
             self.chemicals.model_dump(),
         )
         lists = [
-            Item(f"list:{path.name}"[:64], fingerprint(self.name, self.version, [_sha256(path)]))
+            Item(_list_id(path), fingerprint(self.name, self.version, [_sha256(path)]))
             for path in self._lists(ctx)
         ]
         return sorted([Item(_REPOSITORY, built_in), *lists], key=lambda item: item.id)
@@ -58,7 +58,7 @@ class ChemicalsStep(BaseStep):
         if item.id == _REPOSITORY:
             report = load_chemicals(ctx.catalogue, self.chemicals)
         else:
-            paths = {f"list:{path.name}"[:64]: path for path in self._lists(ctx)}
+            paths = {_list_id(path): path for path in self._lists(ctx)}
             report = import_list(ctx.catalogue, paths[item.id])
         return Outcome(
             detail="\n".join([*report.errors, *report.reviews])[:4000], counts=_load_counts(report)
@@ -287,6 +287,11 @@ def _licences(source: Source, settings: CrawlSettings) -> dict[str, str]:
         return {}
     pages = read_manifest(sample_folder(settings))
     return {source.page_identity(source.absolute(page.path)): page.licence for page in pages}
+
+
+def _list_id(path: Path) -> str:
+    """Two lists of one file name are two lists."""
+    return f"list:{path.name[:48]}:{digest(str(path.resolve()))[:8]}"
 
 
 def _sample_list(settings: CrawlSettings) -> Path:

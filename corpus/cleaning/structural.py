@@ -243,7 +243,7 @@ class _Cleaner:
         if element.tag == "td" and self.tables.holds(element):
             return True  # a column may be named "share" or "comments"
         density = self.measures.density(element)
-        if density < 0.5 and self._in_cell(element):
+        if self._in_cell(element):
             return True  # a folding frame round a label and its value leads nowhere
         if _notes_of_table(element):
             return True
@@ -256,8 +256,11 @@ class _Cleaner:
         return prose > _LONG_PROSE or (prose > _SUBSTANTIAL and words.says_content(classes))
 
     def _in_cell(self, element: Element) -> bool:
+        """In a data cell (or definition) that is not mostly links: its label may be one."""
         cell = next(element.iterancestors("td", "th", "dd"), None)
-        return cell is not None and (cell.tag == "dd" or self.tables.holds(cell))
+        if cell is None or not self.measures.knows(cell) or self.measures.density(cell) >= 0.5:
+            return False
+        return cell.tag == "dd" or self.tables.holds(cell)
 
     def template(self, template: Template) -> None:
         """Blocks that repeat verbatim on most pages of the cluster."""

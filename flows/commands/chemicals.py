@@ -17,6 +17,7 @@ from corpus.catalogue.tables import Chemical, ChemicalName
 from corpus.errors import SettingsError
 from flows.console import out
 from flows.runtime import open_runtime
+from flows.settings import Settings
 
 app = typer.Typer()
 
@@ -66,7 +67,7 @@ def list_chemicals(
         )
         table.add_row(*(Text(str(cell)) for cell in cells))
     out.print(table)
-    out.print(f"{min(limit, total)} of {_count(total, 'substance')}")
+    out.print(f"{min(limit, total)} of {total} substances")
 
 
 def _count(number: int, noun: str) -> str:
@@ -75,7 +76,8 @@ def _count(number: int, noun: str) -> str:
 
 def _name(db: Session, key: str, language: str) -> str:
     """The name shown: the main one, of the platform's own table first."""
-    from corpus.chemicals import ALIAS, TABLE
+    from corpus.chemicals import TABLE
+    from corpus.name_sources import ALIAS
 
     rows = db.scalars(
         select(ChemicalName).where(ChemicalName.key == key, ChemicalName.language == language)
@@ -156,7 +158,6 @@ def remove(
 ) -> None:
     """Take back what was added, or with --list what a list brought. Example: hchem chemicals remove --list mine.csv"""
     from corpus.chemicals import remove_chemical, remove_list
-    from crawlers.sources import sample_folder
 
     if bool(which) == bool(imported) or (name and imported):
         raise SettingsError("give a substance (with --name for one of its names), or --list with a file name")
@@ -165,7 +166,7 @@ def remove(
             remove_list(
                 runtime.catalogue,
                 imported,
-                protected=[sample_folder(runtime.settings.crawl) / "chemicals.csv"],
+                protected=_sample_lists(runtime.settings),
                 dry_run=dry_run,
             )
             if imported
@@ -182,6 +183,15 @@ def remove(
         f"{'dry run, nothing changed: ' if dry_run else ''}{_count(report.names, 'name')} and "
         f"{_count(report.substances, 'substance')} removed"
     )
+
+
+def _sample_lists(settings: Settings) -> list[Path]:
+    from crawlers.sources import sample_folder
+
+    try:
+        return [sample_folder(settings.crawl) / "chemicals.csv"]
+    except SettingsError:  # an installed wheel has no sample site
+        return []
 
 
 def _show_kept(kept: Mapping[str, Sequence[tuple[str, str]]]) -> None:

@@ -6,7 +6,7 @@ import json
 import sys
 import webbrowser
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -19,6 +19,9 @@ from corpus.errors import SettingsError
 from flows.console import out
 from flows.runtime import open_runtime
 
+if TYPE_CHECKING:
+    from crawlers.settings import CrawlSettings
+
 app = typer.Typer()
 _STATES = ("queued", "claimed", "kept", "failed", "excluded", "gone")
 
@@ -28,7 +31,7 @@ def list_pages(
     source: Annotated[str, typer.Option(help="Only this source.")] = "",
     state: Annotated[str, typer.Option(help=f"One of {', '.join(_STATES)}.")] = "",
     reason: Annotated[str, typer.Option(help="Only this reason (robots, http_404, too_large …).")] = "",
-    chemical: Annotated[str, typer.Option(help="Only pages found for this chemical's key (CAS).")] = "",
+    chemical: Annotated[str, typer.Option(help="Only pages found for this chemical: CAS, key or name.")] = "",
     limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
 ) -> None:
@@ -40,8 +43,11 @@ def list_pages(
         if value:
             query = query.where(column == value)
     with open_runtime() as runtime, runtime.catalogue.reading() as session:
+        if source:
+            _check_source(session, source, runtime.settings.crawl)
+        keys = _keys_of(session, chemical) if chemical else set()
         rows = list(session.scalars(query.order_by(Page.source, Page.url)))
-    rows = [row for row in rows if not chemical or chemical in row.chemicals]
+    rows = [row for row in rows if not chemical or keys.intersection(row.chemicals)]
     if as_json:
         for row in rows[:limit]:
             typer.echo(json.dumps(_plain(row), ensure_ascii=False))
@@ -52,6 +58,26 @@ def list_pages(
     for row in rows[:limit]:
         table.add_row(row.page_id[:12], row.state, row.reason, row.role, Text(row.url))
     out.print(table)
+
+
+def _check_source(session: Session, source: str, settings: CrawlSettings) -> None:
+    from crawlers.sources import load_sources
+
+    known = set(load_sources(settings)) | set(session.scalars(select(Page.source).distinct()))
+    if source not in known:
+        raise SettingsError(f"unknown source {source!r}; known: {', '.join(sorted(known))}")
+
+
+def _keys_of(session: Session, chemical: str) -> set[str]:
+    """Keys of the substances of that name; a key that only pages name is one too."""
+    from corpus.chemicals import find_chemicals
+
+    keys = set(find_chemicals(session, chemical))
+    if not keys and any(chemical in found for found in session.scalars(select(Page.chemicals))):
+        keys = {chemical}
+    if not keys:
+        raise SettingsError(f"no chemical is called {chemical!r}; see `hchem chemicals list`")
+    return keys
 
 
 @app.command("show")

@@ -347,3 +347,73 @@ def test_the_list_of_the_sample_site_has_nothing_to_review(catalogue: Catalogue)
     load_chemicals(catalogue, ChemicalSettings(lists=("NFPA 497",)))
     report = import_list(catalogue, SAMPLES / "chemicals.csv")
     assert (report.errors, report.reviews) == ([], [])
+
+
+def test_no_column_is_lost_in_silence(catalogue: Catalogue, tmp_path: Path) -> None:
+    report = _import(catalogue, tmp_path, "名称,CAS号,别名,中文名,备注,\nbenzene,71-43-2,安息油,苯,x,y\n")
+    assert report.unused == ["备注", "column 6 (no heading)"]
+    with catalogue.reading() as session:
+        names = set(session.scalars(select(ChemicalName.name)))
+    assert names == {"benzene", "安息油", "苯"}
+    report = _import(catalogue, tmp_path, "CAS号,名称,别名,英文别名\n108-88-3,甲苯,甲基苯,toluol\n", "b.csv")
+    with catalogue.reading() as session:
+        names = set(session.scalars(select(ChemicalName.name).where(ChemicalName.key == "108-88-3")))
+    assert (names, report.unused) == ({"甲苯", "甲基苯", "toluol"}, [])
+    for header in ("CAS号,品名,名称,中文名", "cas,CAS No.,name"):
+        with pytest.raises(SettingsError, match="both mean"):
+            _import(catalogue, tmp_path, f"{header}\n,,,\n", "c.csv")
+    rows = [
+        {"名称": "acetone", "中文名": "丙酮", "cas": "67-64-1", "别名": ["阿西通"], "synonyms": "2-propanone", "note": 1},
+        {"cas": "64-17-5", "CAS号": "67-56-1", "name": "x"},
+    ]  # fmt: skip
+    report = _import(catalogue, tmp_path, json.dumps(rows), "d.json")
+    assert report.unused == ["note"]
+    assert report.errors == [
+        "d.json, entry 2: the columns 'cas' and 'CAS号' both mean cas; keep one, or call the other aliases"
+    ]
+    with catalogue.reading() as session:
+        names = set(session.scalars(select(ChemicalName.name).where(ChemicalName.key == "67-64-1")))
+    assert names == {"acetone", "丙酮", "阿西通", "2-propanone"}
+
+
+def test_lists_of_one_file_name_are_told_apart(catalogue: Catalogue, tmp_path: Path) -> None:
+    for folder, alias in (("a", "word a"), ("b", "word b")):
+        (tmp_path / folder).mkdir()
+        text = f"name,cas,aliases\nbenzene,71-43-2,{alias}\n"
+        _import(catalogue, tmp_path / folder, text)
+        assert import_list(catalogue, tmp_path / folder / "mine.csv").unchanged == 1
+    with pytest.raises(SettingsError, match="several lists"):
+        remove_list(catalogue, "mine.csv")
+    with pytest.raises(SettingsError, match="no name came"):
+        remove_list(catalogue, tmp_path / "c" / "mine.csv")
+    with pytest.raises(SettingsError, match="sample"):
+        remove_list(catalogue, tmp_path / "a" / "mine.csv", protected=[tmp_path / "a" / "mine.csv"])
+    assert remove_list(catalogue, tmp_path / "b" / "mine.csv").removed == {"71-43-2": ["word b"]}
+    report = remove_list(catalogue, "mine.csv")
+    assert (report.names, report.gone) == (2, ["71-43-2"])
+
+
+def test_names_of_catalogues_stored_before_lists_had_ids(catalogue: Catalogue, tmp_path: Path) -> None:
+    text = "name,cas,aliases\nbenzene,71-43-2,word a\n"
+    _import(catalogue, tmp_path, text)
+    with catalogue.writing() as session:
+        for row in session.scalars(select(ChemicalName)):
+            row.source = re.sub(" #[0-9a-f]{8}", "", row.source)
+        session.get_one(Chemical, "71-43-2").provenance = "user list mine.csv"
+    before = _state(catalogue)
+    assert _import(catalogue, tmp_path, text).unchanged == 1
+    assert _state(catalogue) == before
+    assert remove_list(catalogue, tmp_path / "mine.csv").names == 2
+    assert _state(catalogue) == set()
+
+
+def test_what_is_no_name_is_left_out_with_its_reason(tmp_path: Path) -> None:
+    path = tmp_path / "odd.json"
+    path.write_text(
+        '[{"name": NaN, "cas": "67-64-1"}, {"name": "acetone\\u0000", "cas": "67-64-1"},'
+        ' {"name": "丙酮试剂", "cas": "67-64-1", "aliases": ["5", "好名字"]}, {"name": "' + "x" * 600 + '"}]',
+        encoding="utf-8",
+    )
+    records, errors = read_user_list(path)
+    assert len(errors) == 3
+    assert [name.text for record in records for name in record.names] == ["丙酮试剂", "好名字"]

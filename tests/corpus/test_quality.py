@@ -269,3 +269,21 @@ def test_samples_are_fixed_ordered_and_hold_both_ends() -> None:
     assert all(one[1] <= two[0] for one, two in pairwise(spans))
     assert all(count_words(text[a:b]) <= 110 for a, b in spans)
     assert sample_windows("短文", 4, 100, count_words) == [(0, 2)]
+
+
+_CHAPTERS = {
+    "zh rows": "| 第{i}章 | 丙酮的理化特性与闪点 | {page} |",
+    "zh leaders": "第{i}章 丙酮的危险性、闪点、毒性与急救措施……{page}\n",
+    "en rows": "| Chapter {i} | Properties and flash point of acetone | {page} |",
+}
+
+
+@pytest.mark.parametrize("line", _CHAPTERS.values(), ids=_CHAPTERS.keys())
+def test_contents_with_page_numbers_are_an_index_and_values_are_not(line: str) -> None:
+    def kind(pages: list[int]) -> str:
+        text = "# 危险化学品安全\n\n" + "\n".join(line.format(i=i, page=n) for i, n in enumerate(pages, 1))
+        return measure(text, title="", count=count_words).page_type
+
+    assert kind([12 * n for n in range(1, 37)]) == "index"
+    if line.startswith("|"):
+        assert kind([37 * n % 101 for n in range(1, 37)]) == "document"

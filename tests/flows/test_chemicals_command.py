@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from corpus.errors import SettingsError
 from flows.commands import chemicals
 from flows.console import out
+from tests.conftest import SAMPLES
 
 run = CliRunner().invoke
 LONG = "1,1'-(1,2-ethenediylidene)bis[2,3,4,5,6-pentabromobenzene-of-a-very-long-made-up-name-for-this-test]"
@@ -29,7 +30,7 @@ def test_import_review_and_taking_back(tmp_path: Path) -> None:
         "name;cas;中文名\nbenzene;71-43-2;苯\ntoluene;108-88-3;苯\nbad;1-2-3;\n", encoding="utf-8-sig"
     )
     dry = run(chemicals.app, ["import", str(listed), "--dry-run"])
-    assert "dry run, nothing changed: 2 added, 0 extended, 0 unchanged, 1 bad rows, 2 to review" in dry.output
+    assert "dry run, nothing changed: 2 added, 0 extended, 0 unchanged, 1 bad row, 2 to review" in dry.output
     assert run(chemicals.app, ["list"]).output.strip().endswith("0 of 0 substances")
     done = run(chemicals.app, ["import", str(listed)])
     assert done.exit_code == 0
@@ -46,13 +47,52 @@ def test_import_review_and_taking_back(tmp_path: Path) -> None:
         ("71-43-2", "benzene", ["1114"]),
     ]
     assert (
-        "1 names and 0 substances removed"
+        "1 name and 0 substances removed"
         in run(chemicals.app, ["remove", "benzene", "--name", "benzol"]).output
     )
     assert "2 names and 2 substances removed" in run(chemicals.app, ["remove", "--list", "清单.csv"]).output
     assert "0 of 0 substances" in run(chemicals.app, ["list"]).output
     for wrong in ([], ["x", "--list", "y.csv"], ["--list", "y.csv"], ["nothing"]):
         assert isinstance(run(chemicals.app, ["remove", *wrong]).exception, SettingsError)
+
+
+def test_removal_without_a_list_takes_back_only_what_was_added(tmp_path: Path) -> None:
+    listed = tmp_path / "mine.csv"
+    listed.write_text("名称,CAS号,别名,中文名,备注\nbenzene,71-43-2,安息油,苯,x\n", encoding="utf-8")
+    assert "columns not used: 备注" in run(chemicals.app, ["import", str(listed), "--dry-run"]).output
+    run(chemicals.app, ["import", str(listed)])
+    added = run(chemicals.app, ["add", "newthing", "--zh", "苯"]).output
+    assert "warning: 'newthing' extends 苯 (71-43-2) since" in added
+    assert "--cas" in added
+    other = run(chemicals.app, ["add", "newthing", "--zh", "苯", "--cas", "108-88-3", "--dry-run"]).output
+    assert "conflict: '苯' is also a name of 71-43-2: not given to 108-88-3" in other
+    for how in (["--dry-run"], []):
+        removed = run(chemicals.app, ["remove", "苯", *how]).output
+        assert "71-43-2: removed newthing\n" in removed
+        assert "71-43-2: benzene; 安息油; 苯 stays, of list mine.csv #" in removed
+        assert "1 name and 0 substances removed" in removed
+    again = run(chemicals.app, ["remove", "苯"]).exception
+    assert isinstance(again, SettingsError)
+    assert "list mine.csv #" in str(again)
+
+
+def test_the_sample_list_is_not_removed_by_its_name(tmp_path: Path) -> None:
+    run(chemicals.app, ["import", str(SAMPLES / "chemicals.csv")])
+    own = tmp_path / "chemicals.csv"
+    for which in ("chemicals.csv", str(SAMPLES / "chemicals.csv")):
+        assert "sample source" in str(run(chemicals.app, ["remove", "--list", which]).exception)
+    own.write_text("name,cas,aliases\nmethanol,67-56-1,own word\n", encoding="utf-8")
+    run(chemicals.app, ["import", str(own)])
+    removed = run(chemicals.app, ["remove", "--list", "chemicals.csv"]).output
+    assert "67-56-1: removed own word" in removed
+    assert "1 name and 0 substances removed" in removed
+    assert "木精" in run(chemicals.app, ["show", "methanol"]).output
+
+
+def test_a_wrong_check_digit_is_said() -> None:
+    for command in ("show", "remove"):
+        said = str(run(chemicals.app, [command, "71-43-3"]).exception)
+        assert "check digit is wrong (it would be 71-43-2)" in said
 
 
 def test_a_piped_table_is_not_cut_and_a_narrow_one_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -303,3 +303,18 @@ def test_files_and_wrong_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert (tmp_path / "a" / "b.html").is_file()
     unknown: Any = run(pages.app, ["inspect", "https://nowhere.example/"]).exception
     assert isinstance(unknown, SettingsError)
+
+
+def test_a_list_of_an_unknown_source_or_chemical_is_an_error(catalogue: Catalogue) -> None:
+    from corpus.catalogue.tables import Page
+    from corpus.chemicals import add_chemical
+
+    add_chemical(catalogue, "benzene", cas="71-43-2", name_zh="苯")
+    with catalogue.writing() as session:
+        session.query(Page).filter(Page.url.endswith("/13.html")).one().chemicals = ["71-43-2"]
+    for name in ("苯", "Benzene", "71-43-2"):
+        result = run(pages.app, ["list", "--chemical", name, "--json"])
+        assert [json.loads(line)["url"][-8:] for line in result.output.splitlines()] == ["/13.html"]
+    for arguments in (["--source", "nowhere"], ["--chemical", "没有这种东西"]):
+        assert isinstance(run(pages.app, ["list", *arguments]).exception, SettingsError)
+    assert run(pages.app, ["list", "--source", "other", "--json"]).output.count("\n") == 1
