@@ -130,6 +130,18 @@ class Source(BaseModel):
                 raise ValueError(f"{value!r} is not a regular expression: {error}") from error
         return values
 
+    @field_validator("results_css")
+    @classmethod
+    def _selector(cls, value: str) -> str:
+        from cssselect import HTMLTranslator, SelectorError
+
+        if value:
+            try:
+                HTMLTranslator().css_to_xpath(value)
+            except SelectorError as error:
+                raise ValueError(f"{value!r} is not a CSS selector: {error}") from error
+        return value
+
     @field_validator("query_links")
     @classmethod
     def _templates(cls, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -156,6 +168,12 @@ class Source(BaseModel):
             raise ValueError(f"base {self.base!r} is not an http(s) URL")
         if bool(self.results_pattern) != bool(self.results_template):
             raise ValueError("results_pattern and results_template belong together")
+        groups = re.compile(self.results_pattern).groups
+        unknown = [
+            number for number in re.findall(r"\{(\d+)\}", self.results_template) if int(number) > groups
+        ]
+        if unknown:
+            raise ValueError(f"results_template asks for group {unknown[0]}, results_pattern has {groups}")
         if not (self.query_links or self.start or self.sitemaps or self.use_sitemaps):
             raise ValueError("a source needs query_links, start or sitemaps")
         return self

@@ -130,6 +130,7 @@ def test_any_name_gives_canonical_links(names: list[str]) -> None:
         ({"query_links": ["/x?{nonsense}"]}, "template"), ({"query_links": ["/x"]}, "template"),
         ({"query_links": ["/{name}{"]}, "template"), ({"base": "file:///x"}, "http"), ({"charset": "nope"}, "charset"),
         ({"deny": ["("]}, "regular expression"), ({"query_links": []}, "needs query_links"), ({"speed": 3}, "speed"),
+        ({"results_css": "###"}, "CSS selector"), ({"results_pattern": "(x)", "results_template": "/{2}"}, "has 1"),
         ({"results_pattern": "x"}, "belong together"), ({"delay": 3}, "did you mean delay_s"),
         ({"speed": 3}, "fields: name, title"), ({"kind": "shop"}, "'platform', 'encyclopedia', 'database'"),
         ({"query_role": "list"}, "'content', 'search' or 'sitemap'"), ({"name": "Mine!"}, "lower-case letters"),
