@@ -36,7 +36,7 @@ MEANINGFUL_CLASS = re.compile(
     r"|ghs[-_]?(?:pictogram|hazard|label)s?|h-statement|p-statement|pictograms?|signal-?word|math|tex|texhtml)$",
     re.IGNORECASE,
 )
-_EMPTY_INLINE = ("font", "center", "big", "blink", "nobr", "tt")
+PRESENTATIONAL = ("font", "center", "big", "blink", "nobr", "tt")
 _TO_DIV = name_set("header footer aside nav form center hgroup")
 
 
@@ -51,13 +51,13 @@ def clean_attributes(root: Element, kept_classes: Collection[str] = ()) -> Count
     for anchor in root.iter("a"):
         if anchor.get("href") is None:
             anchor.tag = "span"
-    count = sum(1 for _ in root.iter(*_EMPTY_INLINE))
+    count = sum(1 for _ in root.iter(*PRESENTATIONAL))
     if count:
         removed["presentational_tag"] += count
         for element in root.iter("font", "center", "nobr", "big", "tt"):
             if any(child.tag in BLOCKS for child in element):
                 element.tag = "div"
-        etree.strip_tags(root, *_EMPTY_INLINE)
+        etree.strip_tags(root, *PRESENTATIONAL)
     return removed
 
 

@@ -18,7 +18,7 @@ from corpus.cleaning import vocabulary as words
 from corpus.cleaning.layout import is_data_table
 from corpus.cleaning.measure import BLOCKS, HEADINGS, Measures, size, visible_text
 from corpus.cleaning.parsing import Numbers, drop
-from corpus.cleaning.tags import Element, name_set
+from corpus.cleaning.tags import Element, folded, name_set
 from corpus.cleaning.tracing import Trace
 
 _LEAVES = name_set("p ul ol dl pre blockquote figure a span font b strong i em address") | HEADINGS
@@ -223,7 +223,7 @@ def title_of(head_title: str, text: str = "") -> str:
 
 def page_heading(body: Element, measures: Measures, head_title: str) -> Element | None:
     """The heading that names the page: an h1 (else h2) that agrees with the title, else the sole h1."""
-    wanted = _fold(head_title)
+    wanted = folded(head_title)
     headings = [
         element
         for element in body.iter("h1", "h2")
@@ -231,7 +231,7 @@ def page_heading(body: Element, measures: Measures, head_title: str) -> Element 
     ]
     for tag in ("h1", "h2"):
         for element in headings:
-            text = _fold(visible_text(element))
+            text = folded(visible_text(element))
             if element.tag == tag and len(text) >= 2 and wanted and (text in wanted or wanted in text):
                 return element
     sole = [element for element in headings if element.tag == "h1"]
@@ -242,10 +242,6 @@ def _is_site_name(element: Element) -> bool:
     names = words.words(f"{element.get('class', '')} {element.get('id', '')}")
     link = element.find(".//a")
     return "logo" in names or "brand" in names or (link is not None and link.get("href") in {"/", "./", "#"})
-
-
-def _fold(text: str) -> str:
-    return "".join(character for character in text.casefold() if character.isalnum())
 
 
 def place_container(

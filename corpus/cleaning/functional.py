@@ -18,7 +18,8 @@ from corpus.cleaning.orphans import settle_orphans
 from corpus.cleaning.parsing import remove_attribute
 from corpus.cleaning.tags import Element
 
-_GROUPS = {
+#: Rule → tags that go with all they hold, in the order in which they are taken out.
+FUNCTION_GROUPS = {
     "script": ("script", "template"),
     "style": ("style",),
     "noscript": ("noscript",),
@@ -30,7 +31,7 @@ _GROUPS = {
     "media": ("audio", "video", "canvas", "svg", "map", "area", "source", "track"),
     "head_link": ("base",),
 }
-_UNWRAPPED = ("form", "fieldset", "label", "marquee", "blink")
+UNWRAPPED = ("form", "fieldset", "label", "marquee", "blink")
 _URL_ATTRIBUTES = ("href", "src", "action", "formaction", "background", "poster", "data", "srcset", "cite")
 _BAD_SCHEME = re.compile(r"^[\s\x00-\x20]*(?:javascript|vbscript|data|livescript|mocha)\s*:", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9:_-]*")
@@ -48,7 +49,7 @@ def clean_functions(root: Element) -> Counter[str]:
             button.tag = "span"
     for legend in root.iter("legend"):
         legend.tag = "p"
-    for rule, tags in _GROUPS.items():
+    for rule, tags in FUNCTION_GROUPS.items():
         count = sum(1 for _ in root.iter(*tags))
         if count:
             removed[rule] += count
@@ -59,10 +60,10 @@ def clean_functions(root: Element) -> Counter[str]:
             parent = element.getparent()
             if parent is not None:
                 parent.remove(element)
-    wrapped = sum(1 for _ in root.iter(*_UNWRAPPED))
+    wrapped = sum(1 for _ in root.iter(*UNWRAPPED))
     if wrapped:
         removed["form"] += wrapped
-        etree.strip_tags(root, *_UNWRAPPED)
+        etree.strip_tags(root, *UNWRAPPED)
     for element in root.iter("*"):
         if not _NAME.fullmatch(str(element.tag)):  # torn markup; it would not be read back as it stands
             element.tag = "div" if any(child.tag in BLOCKS for child in element) else "span"

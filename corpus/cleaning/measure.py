@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from corpus.cleaning.parsing import Numbers
@@ -51,34 +51,36 @@ def characters(text: str) -> int:
 
 def visible_text(element: Element) -> str:
     """The element's text without scripts, styles and controls, blanks collapsed."""
-    if not len(element):
-        return " ".join((element.text or "").split())
+    return _shown(element, lambda node: not len(node))
+
+
+def _shown(element: Element, is_whole: Callable[[Element], bool]) -> str:
+    """Visible text; an element of which ``is_whole`` holds is read in one piece, with nothing hidden inside."""
+    if is_whole(element):
+        return " ".join(all_text(element).split())
     parts: list[str] = [element.text or ""]
     open_nodes: list[tuple[Iterator[Element], Element]] = [(iter(element), element)]
     while open_nodes:
         children, parent = open_nodes[-1]
         for child in children:
             tag = child.tag
-            block = tag in _SPACED
             if tag not in INVISIBLE:
-                if block:
+                if tag in _SPACED:
                     parts.append(" ")
-                if child.text:
-                    parts.append(child.text)
-                if len(child):
+                if not is_whole(child):
+                    parts.append(child.text or "")
                     open_nodes.append((iter(child), child))
                     break
-                if block:
+                parts.append(all_text(child))
+                if tag in _SPACED:
                     parts.append(" ")
-            if child.tail:
-                parts.append(child.tail)
+            parts.append(child.tail or "")
         else:
             open_nodes.pop()
             if parent is not element:
                 if parent.tag in _SPACED:
                     parts.append(" ")
-                if parent.tail:
-                    parts.append(parent.tail)
+                parts.append(parent.tail or "")
     return " ".join("".join(parts).split())
 
 
@@ -177,34 +179,7 @@ class Measures:
 
     def visible(self, element: Element) -> str:
         """``visible_text``, in one call of the parser's for each part in which only inline text stands."""
-        if self.simple(element):
-            return " ".join(all_text(element).split())
-        index, inner = self._index, self._inner
-        parts: list[str] = [element.text or ""]
-        open_nodes: list[tuple[Iterator[Element], Element]] = [(iter(element), element)]
-        while open_nodes:
-            children, parent = open_nodes[-1]
-            for child in children:
-                tag = child.tag
-                if tag not in INVISIBLE:
-                    number = index.get(child)
-                    if tag in _SPACED:
-                        parts.append(" ")
-                    if number is None or inner[number]:
-                        parts.append(child.text or "")
-                        open_nodes.append((iter(child), child))
-                        break
-                    parts.append(all_text(child))
-                    if tag in _SPACED:
-                        parts.append(" ")
-                parts.append(child.tail or "")
-            else:
-                open_nodes.pop()
-                if parent is not element:
-                    if parent.tag in _SPACED:
-                        parts.append(" ")
-                    parts.append(parent.tail or "")
-        return " ".join("".join(parts).split())
+        return _shown(element, self.simple)
 
     def text(self, element: Element) -> int:
         """Visible characters in the element."""

@@ -18,7 +18,7 @@ from corpus.cleaning.layout import TableKinds
 from corpus.cleaning.measure import HEADINGS, Measures, visible_text
 from corpus.cleaning.parsing import Numbers, drop
 from corpus.cleaning.pruning import prune
-from corpus.cleaning.tags import Element, name_set
+from corpus.cleaning.tags import Element, folded, name_set
 from corpus.cleaning.template import Template, template_elements
 from corpus.cleaning.tracing import Trace
 
@@ -227,8 +227,8 @@ class _Cleaner:
         heading = next(element.iter(*HEADINGS), None)
         if heading is None:
             return False
-        slug = _letters(element.get("id", ""))
-        return len(slug) >= 4 and _letters(self.measures.visible(heading)).startswith(slug)
+        slug = folded(element.get("id", ""))
+        return len(slug) >= 4 and folded(self.measures.visible(heading)).startswith(slug)
 
     def _is_heading_text(self, element: Element) -> bool:
         """A heading's text: ``<h2><span id="See_also">``. Pruning judges headings by what they say."""
@@ -308,10 +308,6 @@ class _Cleaner:
             if shown:
                 return self.measures.visible(element).startswith(shown)
         return False
-
-
-def _letters(text: str) -> str:
-    return "".join(character for character in text.casefold() if character.isalnum())
 
 
 def _notes_of_table(element: Element) -> bool:

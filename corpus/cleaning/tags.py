@@ -17,3 +17,8 @@ def all_text(element: Element) -> str:
     if not len(element):
         return element.text or ""
     return etree.tostring(element, encoding="unicode", method="text", with_tail=False)
+
+
+def folded(text: str) -> str:
+    """Letters and digits alone, without case: what two spellings of one title have in common."""
+    return "".join(character for character in text.casefold() if character.isalnum())

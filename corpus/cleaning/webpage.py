@@ -60,7 +60,8 @@ def clean_html(
         root, numbers = parse_html(text, limits)  # it only says so
         if trace is not None:
             numbers.mark()
-    measures, raw = _survey(root, numbers, text)
+    measures = _settled(root, numbers)
+    raw = _Raw(root, text, numbers, measures)
     structural = clean_structure(root, numbers, measures, template, title=raw.title, trace=trace)
     if (
         structural.prose_after < _TOO_LITTLE * structural.prose_before
@@ -70,7 +71,7 @@ def clean_html(
         if trace is not None:
             others.mark()
         other = None if trace is None else Trace(dict(trace.stages))
-        measures, _ = _survey(second, others, text)
+        measures = _settled(second, others)
         gentle = clean_structure(
             second, others, measures, template, title=raw.title, gentle=True, trace=other
         )
@@ -143,12 +144,11 @@ def _sole_main(root: Element) -> None:
     outer.append(body)
 
 
-def _survey(root: Element, numbers: Numbers, text: str) -> tuple[Measures, _Raw]:
-    """Settle what the parser left loose, measure, and remember the raw page."""
+def _settled(root: Element, numbers: Numbers) -> Measures:
+    """Settle what the parser left loose, and measure."""
     moved = settle_orphans(root)
     moved = normalise_grids(root, numbers) or moved
-    measures = Measures(root, None if moved else numbers)
-    return measures, _Raw(root, text, numbers, measures)
+    return Measures(root, None if moved else numbers)
 
 
 def _is_clean(root: Element, kept_classes: Collection[str]) -> bool:

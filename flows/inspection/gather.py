@@ -15,7 +15,8 @@ from typing import Any
 from lxml import etree
 
 from corpus.cleaning import CleanedPage, Limits, Template, Trace, clean_page, decode
-from corpus.cleaning.attributes import KEPT_ATTRIBUTES, MEANINGFUL_CLASS
+from corpus.cleaning.attributes import KEPT_ATTRIBUTES, MEANINGFUL_CLASS, PRESENTATIONAL
+from corpus.cleaning.functional import FUNCTION_GROUPS, UNWRAPPED
 from corpus.cleaning.measure import visible_text
 from corpus.cleaning.parsing import LIMITS, MARK, Numbers, parse_html
 from corpus.cleaning.tags import Element, all_text
@@ -28,23 +29,8 @@ MAX_VALUES = 60
 _TEXT_CHARS = 3000
 _BLOCK_CHARS = 4000
 _HTML_CHARS = 400_000
-_PRESENTATIONAL = frozenset({"font", "center", "big", "blink", "nobr", "tt"})
-_UNWRAPPED = frozenset({"form", "fieldset", "label", "marquee", "blink"})
-# In the order in which functional cleaning takes them out: what lies in an earlier group goes with it.
-_FUNCTIONS = {
-    "script": ("script", "template"),
-    "style": ("style",),
-    "noscript": ("noscript",),
-    "frame": ("iframe", "frame", "frameset", "noframes", "object", "embed", "applet", "portal", "param"),
-    "control": (
-        *("input", "select", "option", "optgroup", "textarea", "button", "datalist"),
-        *("output", "progress", "meter", "keygen"),
-    ),
-    "media": ("audio", "video", "canvas", "svg", "map", "area", "source", "track"),
-    "head_link": ("base",),
-}
-_FUNCTION_OF = {tag: rule for rule, tags in _FUNCTIONS.items() for tag in tags}
-_RANK = {rule: rank for rank, rule in enumerate(_FUNCTIONS)}
+_FUNCTION_OF = {tag: rule for rule, tags in FUNCTION_GROUPS.items() for tag in tags}
+_RANK = {rule: rank for rank, rule in enumerate(FUNCTION_GROUPS)}
 STAGES = ("raw", "structural", "functional", "attribute")
 
 
@@ -352,7 +338,7 @@ class _Comparison:
             if number not in after:
                 if rule is not None and not _within_earlier(element, _RANK[rule]):
                     yield f"functional/{rule}", tag, number, _said(element)
-                elif tag in _UNWRAPPED and not _within_earlier(element, len(_RANK)):
+                elif tag in UNWRAPPED and not _within_earlier(element, len(_RANK)):
                     yield "functional/form", tag, number, _said(element)
                 continue
             for name, value in ((str(n), v) for n, v in element.attrib.items()):
@@ -365,7 +351,7 @@ class _Comparison:
         for element in self.trees["functional"].iter("*"):
             number, tag = number_of(element), str(element.tag)
             if number >= 0 and number not in after:
-                key = "attribute/presentational_tag" if tag in _PRESENTATIONAL else "structural/empty"
+                key = "attribute/presentational_tag" if tag in PRESENTATIONAL else "structural/empty"
                 yield key, tag, number, visible_text(element)
 
     def _values(self) -> list[Values]:
@@ -411,7 +397,7 @@ def _functional_mark(tag: str) -> Mark:
 
 
 def _attribute_mark(tag: str) -> Mark:
-    if tag in _PRESENTATIONAL:
+    if tag in PRESENTATIONAL:
         return Mark("attribute/presentational_tag", whole=False)
     return Mark("structural/empty")
 
