@@ -1,7 +1,7 @@
 """Pages and documents per second, and whether time and memory grow in step with the corpus.
 
     python benchmarks/throughput.py speed [--rounds 3] [--profile]
-    python benchmarks/throughput.py growth [--steps 1000,3500,10000,35000] [--catalogue] [--seconds 2400]
+    python benchmarks/throughput.py growth [--steps 1000,3500,10000,35000] [--catalogue] [--characters 0] [--seconds 2400]
 
 ``speed``: decode + clean + text in one process; score, refine and near-duplicates without a model;
 the curate stage as it runs (archive, sandbox, catalogue). ``growth``: documents made of the sample
@@ -161,12 +161,12 @@ def varied(text: str, seed: int) -> str:
     return "\n".join(line if line.startswith("|--") else _WORD.sub(word, line) for line in text.split("\n"))
 
 
-def made(count: int) -> Iterator[Candidate]:
-    """Documents that differ from one another, from the sample pages in turn."""
+def made(count: int, characters: int = 0) -> Iterator[Candidate]:
+    """Documents that differ from one another, from the sample pages in turn, each cut to its first characters."""
     found = texts()
     for n in range(count):
         page = found[n % len(found)]
-        text = page.text if n < len(found) else varied(page.text, n)
+        text = (page.text if n < len(found) else varied(page.text, n))[: characters or None]
         title = page.title if n < len(found) else varied(page.title, n)
         yield Candidate(f"{n:08}", text, title, page.language, 3.1 + n % 20 / 10)
 
@@ -183,14 +183,14 @@ def growth(options: argparse.Namespace) -> int:
             print(f"{step:>10}  left out: {options.seconds} s are over")
             continue
         if options.catalogue:
-            _grown_catalogue(step, process)
+            _grown_catalogue(step, options.characters, process)
             continue
         characters = 0
         spent_making = 0.0
 
         def documents(count: int = step) -> Iterator[Candidate]:
             nonlocal characters, spent_making
-            source = made(count)
+            source = made(count, options.characters)
             while True:
                 start = time.process_time()
                 document = next(source, None)
@@ -205,7 +205,7 @@ def growth(options: argparse.Namespace) -> int:
             start = time.process_time()
             n = int(name)
             page = texts()[n % len(texts())]
-            text = page.text if n < len(texts()) else varied(page.text, n)
+            text = (page.text if n < len(texts()) else varied(page.text, n))[: options.characters or None]
             spent_making += time.process_time() - start
             return Candidate(name, text, page.title, page.language, 3.5)
 
@@ -219,7 +219,7 @@ def growth(options: argparse.Namespace) -> int:
     return 0
 
 
-def _grown_catalogue(count: int, process: psutil.Process) -> None:
+def _grown_catalogue(count: int, characters: int, process: psutil.Process) -> None:
     """Score, refine and deduplicate documents of a catalogue of that size, step by step."""
     from corpus.catalogue import Catalogue
     from corpus.catalogue.tables import Document
@@ -231,7 +231,7 @@ def _grown_catalogue(count: int, process: psutil.Process) -> None:
     with tempfile.TemporaryDirectory() as folder:
         catalogue = Catalogue.open(f"sqlite:///{folder}/c.db")
         rows = []
-        for n, document in enumerate(made(count)):
+        for n, document in enumerate(made(count, characters)):
             page = _row(n, document)
             rows.append((page, document))
             if len(rows) == 200 or n == count - 1:
@@ -282,6 +282,7 @@ def main() -> int:
     grow = commands.add_parser("growth")
     grow.add_argument("--steps", default="1000,3500,10000,35000")
     grow.add_argument("--catalogue", action="store_true")
+    grow.add_argument("--characters", type=int, default=0, help="cut each document to so many; 0: whole")
     grow.add_argument("--seconds", type=float, default=2400)
     options = parser.parse_args()
     return speed(options) if options.command == "speed" else growth(options)
