@@ -27,7 +27,7 @@ from tests.conftest import REPOSITORY
 from tests.flows import faulty_corpus as made_up
 from tests.servers.model_server import Fault, ModelServer, Reply, Request
 
-_COUNT = 1000
+_COUNT = 300  # each kind of fault comes more than a dozen times; more documents would only take longer
 _SHARE = 0.2
 _TRANSIENT: tuple[Fault, ...] = (
     Fault(status=429, retry_after="0"),
@@ -128,8 +128,8 @@ def _results(catalogue: Catalogue) -> tuple[list[Any], list[Any]]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1200)  # the rules take tens of seconds for a thousand documents, on both sides
-def test_a_thousand_documents_on_a_server_that_fails_every_fifth_call(
+@pytest.mark.timeout(1200)
+def test_hundreds_of_documents_on_a_server_that_fails_every_fifth_call(
     right: dict[tuple[str, str], dict[str, Any]], tmp_path: Path
 ) -> None:
     catalogue = Catalogue.open(f"sqlite:///{tmp_path}/c.db")
@@ -219,7 +219,7 @@ def test_killed_at_any_moment_only_calls_in_flight_are_lost(
                 kills += 1
             child.wait()
         done = _start(url, server.base_url)
-        assert done.wait(120) == 0
+        assert done.wait(900) == 0
         assert kills >= 4
         twice = sum(count - 1 for count in script.answered.values())
         assert twice <= kills * made_up.CONCURRENCY
@@ -244,6 +244,6 @@ def _start(url: str, base_url: str) -> subprocess.Popen[bytes]:
 
 def _wait(script: Faulty, goal: int, child: subprocess.Popen[bytes]) -> None:
     """Until so many calls were made, or the process ended."""
-    deadline = time.monotonic() + 120.0
+    deadline = time.monotonic() + 600.0
     while script.asked.total() < goal and child.poll() is None and time.monotonic() < deadline:
         time.sleep(0.005)

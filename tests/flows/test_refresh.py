@@ -18,6 +18,12 @@ pytestmark = [pytest.mark.prefect, pytest.mark.slow, pytest.mark.timeout(2400)]
 Whole = tuple[Command, "subprocess.CompletedProcess[str]"]
 
 
+@pytest.fixture(scope="module")
+def exported(whole: Whole) -> dict[str, bytes]:
+    """The data set of the default run."""
+    return whole[0].export("exported")
+
+
 def _post(url: str, body: dict[str, Any]) -> Any:
     request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=30) as answer:
@@ -47,9 +53,8 @@ def test_the_default_run_reaches_what_is_promised(whole: Whole) -> None:
     assert status["last_run"]["state"] == "completed"
 
 
-def test_single_hop_questions_in_both_languages(whole: Whole) -> None:
-    command, _ = whole
-    rows = [json.loads(line) for line in command.export("languages")["qa.jsonl"].splitlines()]
+def test_single_hop_questions_in_both_languages(exported: dict[str, bytes]) -> None:
+    rows = [json.loads(line) for line in exported["qa.jsonl"].splitlines()]
     for language in ("zh", "en"):
         assert sum(r["kind"] == "single_hop" and r["language"] == language for r in rows) >= 20
 
@@ -113,16 +118,16 @@ def test_every_sample_page_ends_with_an_outcome_that_fits(whole: Whole) -> None:
     assert wrong == []
 
 
-def test_a_second_refresh_changes_nothing(whole: Whole) -> None:
+def test_a_second_refresh_changes_nothing(whole: Whole, exported: dict[str, bytes]) -> None:
     command, _ = whole
-    before, files = command.status(), command.export("before")
+    before = command.status()
     finished = command.run("refresh")
     after = command.status()
     same = ("pages", "documents", "assertions", "graph", "questions", "chunks", "models", "failures")
     assert {key: after[key] for key in same} == {key: before[key] for key in same}
     assert set(after["last_run"]["changed"]) <= {"acquire.crawl"}
     assert "Nothing had changed" in finished.stdout
-    assert command.export("after") == files
+    assert command.export("after") == exported
     assert 'id="unchanged"' in (command.data_dir / "reports" / "report.html").read_text(encoding="utf-8")
 
 
@@ -131,10 +136,9 @@ def test_no_request_leaves_loopback(whole: Whole) -> None:
     assert command.outside_addresses() == ""
 
 
-def test_no_secret_and_no_absolute_path_in_the_export(whole: Whole) -> None:
+def test_no_secret_and_no_absolute_path_in_the_export(whole: Whole, exported: dict[str, bytes]) -> None:
     command, _ = whole
-    files = command.export("paths")
-    for name, data in files.items():
+    for name, data in exported.items():
         assert str(command.data_dir).encode() not in data, name
         assert b"127.0.0.1" not in data, name
 
@@ -151,8 +155,8 @@ def test_ask_answers_with_exact_citations(whole: Whole, question: str, expected:
     assert all(c["quote"] and c["end"] > c["start"] for c in answer["citations"])
 
 
-def test_trace_leads_from_a_question_to_its_page(whole: Whole) -> None:
+def test_trace_leads_from_a_question_to_its_page(whole: Whole, exported: dict[str, bytes]) -> None:
     command, _ = whole
-    row = json.loads(command.export("trace")["qa.jsonl"].splitlines()[0])
+    row = json.loads(exported["qa.jsonl"].splitlines()[0])
     traces = json.loads(command.run("trace", row["id"], "--json").stdout)
     assert all(trace["url"] and trace["archive"] and trace["assertions"] for trace in traces)
