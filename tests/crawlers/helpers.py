@@ -19,7 +19,7 @@ from tests.servers.site import Site
 
 QUICK = {
     "max_bytes": 200_000,
-    "timeout_s": 2.0,
+    "timeout_s": 30.0,
     "retries": 1,
     "backoff_s": 0.05,
     "retry_after_max_s": 3.0,

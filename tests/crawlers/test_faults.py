@@ -86,7 +86,7 @@ def protocol(site: Site) -> None:
     site.raw("/headers-many", html, *(b"X-%d: y" % number for number in range(3000)), body=body)
     flood = b"\r\n".join(b"X-%d: " % number + b"y" * 8000 for number in range(200))
     site.raw("/headers-flood", html, flood, body=body)
-    site.page("/silent", body, delay=5.0)
+    site.page("/silent", body, delay=30.0)
     site.raw("/header-nul", html, b'ETag: "a\x00b"', b"Last-Modified: \x01\x02", body=body)
     site.raw("/header-no-colon", html, b"this is no header", body=body)
     site.raw("/etag-huge", html, b'ETag: "' + b"e" * 8000 + b'"', body=body)
@@ -204,7 +204,9 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
         ground = Ground.at(tmp_path_factory.mktemp("faults"))
         port = refused.netloc.rpartition(":")[2]
         hosts = [site.netloc, other.netloc, f"localhost:{port}", "localhost", "2130706433"]
-        ground.crawl(source(site, hosts=hosts, private_hosts=[site.netloc, other.netloc]))
+        ground.crawl(
+            source(site, hosts=hosts, private_hosts=[site.netloc, other.netloc]), settings={"timeout_s": 5.0}
+        )
         yield Crawled(ground, site, other, refused)
 
 

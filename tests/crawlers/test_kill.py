@@ -14,7 +14,7 @@ import pytest
 from corpus.archive import ArchiveWriter, iterate_records, mend_archives, read_payload
 from tests.crawlers.helpers import Ground, source
 from tests.crawlers.test_faults import check_digests
-from tests.crawlers.test_refresh import slow_site, start, wait_for
+from tests.crawlers.test_refresh import SlowSite, start, wait_for
 from tests.servers.site import Site, serve
 
 
@@ -37,12 +37,13 @@ def asked(site: Site) -> dict[str, int]:
 
 def test_three_kills_and_a_torn_tail(tmp_path: Path) -> None:
     with serve() as site:
-        names = slow_site(site, 24, 0.1)
+        slow = SlowSite(site, 24, quick=0, delay=60)
         ground = Ground.at(tmp_path)
         origin = source(site, per_host=3)
         limits = {"concurrency": 3}
         for number, hits in enumerate((1, 8, 16), start=1):
             before, finished = asked(site), settled(ground)
+            slow.quick = hits
             job = ground.job(origin, f"run-{number}", settings=limits)
             child = start(ground, tmp_path / "job.json", job)
             wait_for(lambda wanted=hits: len(site.hits) >= wanted)  # type: ignore[misc]
@@ -54,12 +55,13 @@ def test_three_kills_and_a_torn_tail(tmp_path: Path) -> None:
         whole = archives[-1].read_bytes()
         archives[-1].write_bytes(whole + whole[:137])  # the writer was killed within a record
         finished, before = settled(ground), asked(site)
+        slow.hurry.set()
 
         stats = ground.crawl(origin, "run-4", settings=limits)
         assert stats.resumed
         again = {path for path, count in asked(site).items() if count > before.get(path, 0)}
         assert not again & finished
-        assert {ground.fates()[name] for name in names} == {("kept", "")}
+        assert {ground.fates()[name] for name in slow.names} == {("kept", "")}
         assert archives[-1].read_bytes() == whole
         files = sorted((tmp_path / "warc").glob("*.warc.gz"))
         assert check_digests(files) == 0

@@ -18,7 +18,7 @@ from corpus.errors import TransientError
 from crawlers.frontier import Found, Frontier
 from crawlers.runner import run_crawl
 from tests.crawlers.helpers import Ground, source
-from tests.servers.site import Reply, article, links, serve
+from tests.servers.site import Hit, Reply, Route, Site, article, links, serve
 
 POINTERS = ("payload_sha256", "warc_file", "warc_offset", "document_id", "fetched_at")
 
@@ -84,12 +84,27 @@ def test_failed_listing_retires_nothing(tmp_path: Path) -> None:
         assert ground.fates()["/b"] == ("kept", "")
 
 
-def slow_site(site: object, count: int, delay: float) -> list[str]:
-    names = [f"/p{number:02d}" for number in range(count)]
-    site.index(*names)  # type: ignore[attr-defined]
-    for name in names:
-        site.page(name, article(name), delay=delay)  # type: ignore[attr-defined]
-    return names
+class SlowSite:
+    """Pages that are answered at once until so many requests have come, then slowly: so a crawl is met half-way.
+
+    A fixed delay alone would be a race between the crawl and the test that wants to stop it.
+    """
+
+    def __init__(self, site: Site, count: int, quick: int, delay: float) -> None:
+        self.names = [f"/p{number:02d}" for number in range(count)]
+        self.quick = quick
+        self.hurry = threading.Event()
+        site.index(*self.names)
+        for name in self.names:
+            site.routes[name] = self._route(site, article(name).encode(), delay)
+
+    def _route(self, site: Site, body: bytes, delay: float) -> Route:
+        def answer(hit: Hit) -> Reply:
+            if len(site.hits) > self.quick:
+                self.hurry.wait(delay)
+            return Reply(body)
+
+        return answer
 
 
 def start(ground: Ground, job_path: Path, job: object) -> subprocess.Popen[bytes]:
@@ -110,7 +125,8 @@ def wait_for(condition: object, seconds: float = 60.0) -> None:
 
 def test_killed_crawl_resumes_with_what_was_in_flight(tmp_path: Path) -> None:
     with serve() as site:
-        names = slow_site(site, 30, 0.15)
+        slow = SlowSite(site, 30, quick=12, delay=60)
+        names = slow.names
         ground = Ground.at(tmp_path)
         origin = source(site, per_host=3)
         limits = {"concurrency": 3}
@@ -118,6 +134,7 @@ def test_killed_crawl_resumes_with_what_was_in_flight(tmp_path: Path) -> None:
         wait_for(lambda: len(site.hits) >= 12)
         os.killpg(child.pid, signal.SIGKILL)
         child.wait()
+        slow.hurry.set()
         finished = {path for path, fate in ground.fates().items() if fate[0] == "kept"}
         assert 3 <= len(finished) < 30
 
@@ -137,7 +154,8 @@ def test_killed_crawl_resumes_with_what_was_in_flight(tmp_path: Path) -> None:
 
 def test_cancelled_crawl_stops_cleanly_and_goes_on_later(tmp_path: Path) -> None:
     with serve() as site:
-        names = slow_site(site, 20, 0.2)
+        slow = SlowSite(site, 20, quick=7, delay=1)
+        names = slow.names
         ground = Ground.at(tmp_path)
         origin = source(site, per_host=2)
         stop = threading.Event()
@@ -152,6 +170,7 @@ def test_cancelled_crawl_stops_cleanly_and_goes_on_later(tmp_path: Path) -> None
                 progress=lambda done, known: seen.append((done, known)),
             )
         assert caught.value.reason == "cancelled"
+        slow.hurry.set()
         rows = ground.pages().values()
         assert not [row for row in rows if row.lease_holder not in ("", "due")]
         assert any(row.state == "kept" for row in rows)

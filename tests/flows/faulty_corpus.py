@@ -174,7 +174,7 @@ def settings(base_url: str, *, retries: int) -> ModelSettings:
         "give_up_after": 50,
     }
     return ModelSettings.model_validate(
-        {"base_url": base_url, "model": "scripted", "api_key": None, "limits": limits, "timeout_s": 5.0}
+        {"base_url": base_url, "model": "scripted", "api_key": None, "limits": limits, "timeout_s": 60.0}
     )
 
 

@@ -290,7 +290,7 @@ def values(rows: Sequence[Assertion]) -> list[str]:
 @pytest.mark.parametrize("language", ["zh", "en"])
 def test_windows_are_asked_at_once_and_the_rules_read_the_codes(language: str) -> None:
     page = page_of(language)
-    together = threading.Barrier(4, timeout=10)
+    together = threading.Barrier(4, timeout=120)
 
     def script(request: Request) -> Answer:
         together.wait()  # passes only when four windows are in flight

@@ -245,7 +245,7 @@ def test_every_template_question_may_stay_as_it_is(asked: tuple[Facts, list[Cand
 def test_many_questions_are_reworded_at_once_and_in_their_place(asked: tuple[Facts, list[Candidate]]) -> None:
     facts, candidates = asked
     some = candidates[::40]
-    together = threading.Barrier(6, timeout=10)
+    together = threading.Barrier(6, timeout=120)
     waited = threading.Semaphore(6)
 
     def script(request: Request) -> Answer:

@@ -581,7 +581,7 @@ def test_two_processes_at_once_send_each_question_once(desk: Open) -> None:
     here.server.batch_api.plans = [Plan(looks=2), Plan(looks=2)]
     one, other = here.models(), here.models()
     results: list[dict[str, Any]] = []
-    meet = threading.Barrier(2, timeout=20)
+    meet = threading.Barrier(2, timeout=120)
 
     def work(models: Models) -> None:
         queue = models.batches
@@ -614,7 +614,7 @@ def test_a_claim_is_exclusive(catalogue: Catalogue) -> None:
     stores = [CatalogueBatches(catalogue), CatalogueBatches(catalogue)]
     wanted = [range(300), range(600, 150, -1)]
     jobs = [BatchJob(f"job{n}", "http://127.0.0.1:9/v1", "m", ["s"], 0) for n in range(2)]
-    meet = threading.Barrier(2, timeout=20)
+    meet = threading.Barrier(2, timeout=120)
     claimed: dict[int, set[str]] = {}
 
     def claim(n: int) -> None:

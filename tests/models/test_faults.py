@@ -92,7 +92,7 @@ def models_for(
     **changes: object,
 ) -> Models:
     limits = Limits(retries=2, pause_s=0.01, concurrency=8, give_up_after=100)
-    values = {"base_url": server.base_url, "model": "m", "api_key": None, "limits": limits, "timeout_s": 2.0}
+    values = {"base_url": server.base_url, "model": "m", "api_key": None, "limits": limits, "timeout_s": 60.0}
     return Models(ModelSettings.model_validate({**values, **changes}), answers=store, vectors=vectors)
 
 

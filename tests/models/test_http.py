@@ -23,7 +23,7 @@ def ask(server: ModelServer, layer: HttpLayer | None = None, **changes: object) 
         "temperature": 0.3,
         "top_p": 0.9,
         "max_output_tokens": 77,
-        "timeout_s": 5.0,
+        "timeout_s": 60.0,
         "draws": 1,
         "price": Price(input=1_000_000, cached=0, output=2_000_000),
         "extra": {"top_k": 20},
@@ -107,12 +107,14 @@ def test_the_name_of_the_output_limit_is_learnt() -> None:
         (Fault("reset"), "reset", True),
         (Fault("cut"), "reset", True),
         (Fault("not_json"), "malformed", True),
-        (Fault("slow", delay_s=0.6), "timeout", True),
+        (Fault("slow", delay_s=1.5), "timeout", True),
     ],
 )
 def test_transient_faults(fault: Fault, reason: str, billed: bool) -> None:
     with ModelServer(fault) as server, pytest.raises(Transient) as caught:
-        ask(server, timeout_s=0.3)
+        ask(
+            server, timeout_s=0.3 if reason == "timeout" else 60.0
+        )  # any answer may be late on a busy machine
     assert (caught.value.reason, caught.value.billed) == (reason, billed)
     assert caught.value.retry_after == (3.0 if fault.retry_after else None)
     assert len(server.requests) == 1  # the package's own retries are off
