@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection
+from functools import lru_cache
 
 from lxml import etree
 
@@ -36,6 +37,7 @@ MEANINGFUL_CLASS = re.compile(
     r"|ghs[-_]?(?:pictogram|hazard|label)s?|h-statement|p-statement|pictograms?|signal-?word|math|tex|texhtml)$",
     re.IGNORECASE,
 )
+_PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 PRESENTATIONAL = ("font", "center", "big", "blink", "nobr", "tt")
 _TO_DIV = name_set("header footer aside nav form center hgroup")
 
@@ -43,11 +45,18 @@ _TO_DIV = name_set("header footer aside nav form center hgroup")
 def clean_attributes(root: Element, kept_classes: Collection[str] = ()) -> Counter[str]:
     """Drop meaningless attributes in place; counts by rule. Presentational wrappers are unwrapped."""
     removed: Counter[str] = Counter()
+    dropped: set[str] = set()
+    for element in root.iter(*_TO_DIV):
+        element.tag = "div"
     for element in root.iter("*"):
-        if element.tag in _TO_DIV:
-            element.tag = "div"
-        for name in element.keys():  # noqa: SIM118 (an element's own iterator gives its children)
-            _clean_one(element, str(name), kept_classes, removed)
+        for name in map(str, element.keys()):
+            if rule := _means_nothing(name):
+                removed[rule] += 1
+                dropped.add(name)
+            else:
+                _clean_one(element, name, kept_classes, removed)
+    if dropped:
+        etree.strip_attributes(root, *dropped)  # all of them in one pass of the parser's own
     for anchor in root.iter("a"):
         if anchor.get("href") is None:
             anchor.tag = "span"
@@ -61,6 +70,24 @@ def clean_attributes(root: Element, kept_classes: Collection[str] = ()) -> Count
     return removed
 
 
+@lru_cache(maxsize=1024)
+def _means_nothing(name: str) -> str:
+    """The rule that drops an attribute wherever it stands; empty where that depends, or takes more than its name."""
+    key = name.lower()
+    if name == MARK or key in KEPT_ATTRIBUTES or not _PLAIN_NAME.fullmatch(name):
+        return ""
+    return _rule(key)
+
+
+def _rule(key: str) -> str:
+    return key if key in {"id", "style"} else "attribute"
+
+
+@lru_cache(maxsize=4096)
+def _is_meaningful(name: str) -> bool:
+    return bool(MEANINGFUL_CLASS.match(name))
+
+
 def _clean_one(element: Element, name: str, kept_classes: Collection[str], removed: Counter[str]) -> None:
     if name == MARK:
         return
@@ -69,12 +96,12 @@ def _clean_one(element: Element, name: str, kept_classes: Collection[str], remov
         _clean_class(element, kept_classes, removed)
     elif key not in KEPT_ATTRIBUTES or element.tag not in _PLACES.get(key, {element.tag}):
         remove_attribute(element, name)
-        removed["id" if key == "id" else "style" if key == "style" else "attribute"] += 1
+        removed[_rule(key)] += 1
 
 
 def _clean_class(element: Element, kept_classes: Collection[str], removed: Counter[str]) -> None:
     names = element.get("class", "").split()
-    kept = [name for name in names if MEANINGFUL_CLASS.match(name) or name in kept_classes]
+    kept = [name for name in names if _is_meaningful(name) or name in kept_classes]
     removed["class"] += len(names) - len(kept)
     if kept:
         element.set("class", " ".join(dict.fromkeys(kept)))

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from itertools import chain, pairwise
 
 from lxml import etree
 
 from corpus.cleaning import vocabulary as words
 from corpus.cleaning.layout import is_data_table
-from corpus.cleaning.measure import BLOCKS, HEADINGS, Measures, size, visible_text
+from corpus.cleaning.measure import BLOCKS, HEADINGS, Measures, Outline, size
 from corpus.cleaning.parsing import Numbers, drop
 from corpus.cleaning.tags import Element, folded, name_set
 from corpus.cleaning.tracing import Trace
@@ -91,7 +91,7 @@ def _loses_facts(body: Element, chosen: Element, measures: Measures) -> bool:
 def _carries_facts(element: Element, measures: Measures) -> bool:
     if not measures.text(element) or measures.density(element) > 0.5:
         return False
-    text = visible_text(element)
+    text = measures.visible(element)
     return bool(words.CAS.search(text) or words.IDENTIFIER.search(text)) or (
         len(words.QUANTITY.findall(text)) >= 3
     )
@@ -221,26 +221,27 @@ def title_of(head_title: str, text: str = "") -> str:
     return first if size(first) >= 3 else max(parts, key=size)
 
 
-def page_heading(body: Element, measures: Measures, head_title: str) -> Element | None:
+def page_heading(body: Element, measures: Measures | Outline, head_title: str) -> Element | None:
     """The heading that names the page: an h1 (else h2) that agrees with the title, else the sole h1."""
     wanted = folded(head_title)
-    headings = [
-        element
-        for element in body.iter("h1", "h2")
-        if 0 < measures.text(element) <= 400 and not _is_site_name(element)
-    ]
-    for tag in ("h1", "h2"):
-        for element in headings:
-            text = folded(visible_text(element))
-            if element.tag == tag and len(text) >= 2 and wanted and (text in wanted or wanted in text):
+
+    def fitting(tag: str) -> Iterator[Element]:
+        for element in body.iter(tag):
+            if 0 < measures.text(element) <= 400 and not _is_site_name(element):
+                yield element
+
+    first = list(fitting("h1"))
+    if wanted:
+        for element in chain(first, fitting("h2")):
+            text = folded(measures.visible(element))
+            if len(text) >= 2 and (text in wanted or wanted in text):
                 return element
-    sole = [element for element in headings if element.tag == "h1"]
-    return sole[0] if len(sole) == 1 else None
+    return first[0] if len(first) == 1 else None
 
 
 def _is_site_name(element: Element) -> bool:
     names = words.words(f"{element.get('class', '')} {element.get('id', '')}")
-    link = element.find(".//a")
+    link = next(element.iter("a"), None)
     return "logo" in names or "brand" in names or (link is not None and link.get("href") in {"/", "./", "#"})
 
 
@@ -270,8 +271,7 @@ def place_container(
     if heading_text and (heading is None or not _is_within(heading, container)):
         top = etree.Element("h1")
         top.text = heading_text
-        if heading is not None:
-            numbers.adopt(top, heading)
+        numbers.adopt(top, heading)
         main.append(top)
     for lead in leads:
         lead.tail = None

@@ -112,6 +112,13 @@ def decode(data: bytes, *, header_charset: str = "", content_type: str = "") -> 
     return _trial(data, claims, declared) or _detected(data, declared)
 
 
+def head_text(data: bytes) -> str:
+    """The text of a page's first bytes. Where they are ASCII without escapes, no declaration can change it."""
+    if data.isascii() and not any(escape in data for escape in (b"\x00", b"\x1b", b"~{")):
+        return data.decode("ascii")
+    return decode(data).text
+
+
 def _trial(data: bytes, claims: list[tuple[str, str]], declared: str) -> Decoded | None:
     escaped = next((name for _, name in claims if name in {"iso2022_jp", "hz"}), "")
     if not escaped and b"\x1b$B" in data:
@@ -179,23 +186,28 @@ def _believable(data: bytes, text: str, name: str) -> bool:
 def _east_asian_share(text: str, name: str) -> float:
     """Share of frequent characters among the East Asian ones, lowered by marks of a wrong guess."""
     sample = text[:_MAX_SAMPLE]
-    beyond = sum(character > "\x7f" for character in sample)
+    beyond = _beyond_ascii(sample)
     if not beyond:
         return 1.0
     han = _HAN.findall(sample)
     kana, hangul = len(_KANA.findall(sample)), len(_HANGUL.findall(sample))
-    common = sum(character in _COMMON_HAN for character in han)
+    common = sum(map(_COMMON_HAN.__contains__, han))
     odd = len(_ODD.findall(sample)) / beyond
     if name in {"cp932", "euc_jp"}:
         share = (kana + common) / (kana + len(han)) if kana * 5 > len(han) else 0.0
     elif name == "cp949":
-        frequent = sum(character in _COMMON_HANGUL for character in sample)
+        frequent = sum(map(_COMMON_HANGUL.__contains__, sample))
         share = frequent / (hangul + len(han)) if hangul else 0.0
     elif not han:  # a few dashes, degree signs or quotation marks only: a weak sign
         share = _PLAUSIBLE if odd == 0 and beyond < 40 and name == "gb18030" else 0.0
     else:
         share = common / len(han) - kana / (4 * (kana + len(han)))
     return share - 2 * odd
+
+
+def _beyond_ascii(text: str) -> int:
+    """Number of characters that are not ASCII."""
+    return len(text) - len(text.encode("ascii", "ignore"))
 
 
 def _claims(data: bytes, header_charset: str, content_type: str) -> Iterator[tuple[str, str]]:
@@ -227,7 +239,7 @@ def _strictly(data: bytes, encoding: str) -> str | None:
 def _mostly_utf8(data: bytes) -> bool:
     text = data.decode("utf-8", "replace")
     broken = text.count("\ufffd")
-    good = sum(character > "\x7f" for character in text) - broken
+    good = _beyond_ascii(text) - broken
     return good >= 10 and broken <= good * _DAMAGE_TOLERATED
 
 

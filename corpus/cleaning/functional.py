@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import lru_cache
 
 from lxml import etree
 
@@ -65,25 +66,37 @@ def clean_functions(root: Element) -> Counter[str]:
         removed["form"] += wrapped
         etree.strip_tags(root, *UNWRAPPED)
     for element in root.iter("*"):
-        if not _NAME.fullmatch(str(element.tag)):  # torn markup; it would not be read back as it stands
+        if not _is_name(element.tag):  # torn markup; it would not be read back as it stands
             element.tag = "div" if any(child.tag in BLOCKS for child in element) else "span"
     for table in root.iter("table"):
         for link in list(table.iterancestors("a")):  # a parser ends a link where a table begins
             link.tag = "div"
     settle_orphans(root)
     for element in root.iter("*"):
-        _clean_attributes(element, removed)
+        for name in map(str, element.keys()):
+            if function := _function_of(name):
+                _clean_attribute(element, name, function, removed)
     return removed
 
 
-def _clean_attributes(element: Element, removed: Counter[str]) -> None:
-    for name in element.keys():  # noqa: SIM118 (an element's own iterator gives its children)
-        key = str(name).lower()
-        if key.startswith("on"):
-            remove_attribute(element, str(name))
-            removed["handler"] += 1
-        elif key in _URL_ATTRIBUTES or key.endswith("href"):
-            value = element.attrib[name]
-            if _BAD_SCHEME.match(_BLANKS.sub("", str(value)[:64])):
-                remove_attribute(element, str(name))
-                removed["active_url"] += 1
+@lru_cache(maxsize=1024)
+def _is_name(tag: str) -> bool:
+    return bool(_NAME.fullmatch(tag))
+
+
+@lru_cache(maxsize=1024)
+def _function_of(name: str) -> str:
+    """``handler`` or ``url`` for attributes that do something or lead somewhere; empty for all others."""
+    key = name.lower()
+    if key.startswith("on"):
+        return "handler"
+    return "url" if key in _URL_ATTRIBUTES or key.endswith("href") else ""
+
+
+def _clean_attribute(element: Element, name: str, function: str, removed: Counter[str]) -> None:
+    if function == "handler":
+        remove_attribute(element, name)
+        removed["handler"] += 1
+    elif ":" in (value := element.get(name, "")) and _BAD_SCHEME.match(_BLANKS.sub("", value[:64])):
+        remove_attribute(element, name)
+        removed["active_url"] += 1

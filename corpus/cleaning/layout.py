@@ -38,18 +38,13 @@ def is_data_table(table: Element) -> bool:
     Header cells, a caption or short cells speak for data; headings, nested tables
     that hold most of the text, one column or long prose in few cells for layout.
     """
-    rows = own_rows(table)
-    if not rows:
+    rows = [own_cells(row) for row in own_rows(table)]
+    if max(map(len, rows), default=0) < 2:
         return False
-    widths = [len(own_cells(row)) for row in rows]
-    if max(widths, default=0) < 2:
-        return False
-    marked = table.find("caption") is not None or any(
-        cell.tag == "th" for row in rows for cell in own_cells(row)
-    )
+    marked = table.find("caption") is not None or any(cell.tag == "th" for row in rows for cell in row)
     nested = [inner for inner in table.iter("table") if _outer_table(inner) is table]
     held = sum(_text_size(inner) for inner in nested)
-    arranging = held > 0.4 * _text_size(table) or (held > 0 and not marked and len(rows) < 4)
+    arranging = held > 0 and (held > 0.4 * _text_size(table) or (not marked and len(rows) < 4))
     if arranging and not _labels_tables(rows, nested):
         return False
     if marked:
@@ -59,17 +54,16 @@ def is_data_table(table: Element) -> bool:
         or next(table.iter("h1", "h2", "h3", "form"), None) is not None
     ):
         return False
-    sizes = [_text_size(cell) for row in rows[:200] for cell in own_cells(row)]
+    sizes = [_text_size(cell) for row in rows[:200] for cell in row]
     long_text = sum(amount for amount in sizes if amount > _LONG_CELL)
     return long_text == 0 or (len(rows) >= 4 and long_text <= 0.5 * sum(sizes))
 
 
-def _labels_tables(rows: list[Element], nested: list[Element]) -> bool:
+def _labels_tables(rows: list[list[Element]], nested: list[Element]) -> bool:
     """Rows of a short label and a value, of which some values are small tables (compositions in data sheets)."""
     if len(rows) < 2 or len(nested) > len(rows):
         return False
-    for row in rows:
-        cells = own_cells(row)
+    for cells in rows:
         if not cells or not 0 < _text_size(cells[0]) <= _LABEL or cells[0].find(".//table") is not None:
             return False
     return all(len(own_rows(inner)) > 1 and inner.find(".//table") is None for inner in nested)
@@ -126,8 +120,9 @@ def normalise_grids(body: Element, numbers: Numbers) -> bool:
             element.tag = _ROLE_TAGS[role]
             del element.attrib["role"]
     for parent in list(body.iter("div", "ul", "section", "article", "main")):
-        rows = [child for child in parent if child.tag in _ROW_MAKERS]
-        pairs = [row for row in rows if _is_pair(row)]
+        pairs = [
+            child for child in parent if len(child) == 2 and child.tag in _ROW_MAKERS and _is_pair(child)
+        ]
         if pairs and (len(pairs) >= 3 or any(_named_pair(row) for row in pairs)):
             for row in pairs:
                 if len(pairs) >= 3 or _named_pair(row):
@@ -148,9 +143,11 @@ def normalise_grids(body: Element, numbers: Numbers) -> bool:
             _space_before(element)
     moved = _show_controls(body) or moved
     moved = _write_formulas(body) or moved
-    for element in list(body.iter("span", "a", "label", "em", "strong", "b")):
+    for element in list(body.iter("span", "a", "label")):
+        if element.tail:
+            continue
         following = element.getnext()
-        if following is not None and not element.tail and _separate(element, following):
+        if following is not None and _separate(element, following):
             element.tail = " "
     return moved
 
@@ -292,7 +289,7 @@ def _to_definition(row: Element) -> None:
 
 def _is_caption(element: Element) -> bool:
     """What a picture shows, said by class alone: written as what it is, so that it is known later."""
-    if not any(name in words.CAPTIONS for name in words.words(element.get("class", ""))):
+    if words.CAPTIONS.isdisjoint(words.words(element.get("class", ""))):
         return False
     return next(element.iter("img", "table", *HEADINGS), None) is None
 

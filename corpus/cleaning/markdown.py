@@ -8,13 +8,14 @@ are quoted as evidence. Nothing recurses: pages nest hundreds of levels deep.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from io import StringIO
 from itertools import pairwise
 from typing import Any
 
 from corpus.cleaning.layout import TableKinds
-from corpus.cleaning.measure import BLOCKS, HEADINGS, INVISIBLE, Measures
+from corpus.cleaning.measure import BLOCKS, HEADINGS, INVISIBLE, Outline
 from corpus.cleaning.scripts import collapse, lowered, raised
 from corpus.cleaning.tables import GridRow, grid, pipe, rule
 from corpus.cleaning.tags import Element, all_text, name_set
@@ -92,35 +93,41 @@ class Rendered:
     sources: list[Any] = field(default_factory=list)
 
 
-def assemble(pieces: Sequence[Piece]) -> Rendered:
+def assemble(pieces: Iterable[Piece]) -> Rendered:
     """Join pieces: blank lines between blocks, none inside a table or list. NFC, LF."""
-    parts: list[str] = []
-    plain: list[str] = []
+    parts, plain = StringIO(newline=""), StringIO(newline="")
     rendered = Rendered("", "")
     position = 0
     for piece in pieces:
         text = normalise_text(piece.markdown)
-        gap = "" if not parts else ("\n" if piece.tight else "\n\n")
-        parts.append(gap + text)
-        plain.append(("" if not plain else ("\n" if piece.tight else "\n\n")) + normalise_text(piece.plain))
+        gap = "" if not rendered.blocks else ("\n" if piece.tight else "\n\n")
+        parts.write(gap + text)
+        plain.write(gap + (text if piece.plain is piece.markdown else normalise_text(piece.plain)))
         start = position + len(gap)
         position = start + len(text)
         rendered.blocks.append({"start": start, "end": position, "path": "", "kind": piece.kind})
         rendered.sources.append(piece.source)
     # joining can compose across a border only where a block starts with a combining mark
-    rendered.markdown, rendered.plain = "".join(parts), "".join(plain)
+    rendered.markdown, rendered.plain = parts.getvalue(), plain.getvalue()
     return rendered
 
 
-def render(main: Element, measures: Measures | None = None) -> list[Piece]:
-    """Pieces of a cleaned tree, in reading order. ``measures``: the tree's, where they are there already."""
-    return _Renderer(TableKinds(), measures or Measures(main)).run(main)
+def render(main: Element, outline: Outline | None = None) -> list[Piece]:
+    """Pieces of a cleaned tree, in reading order. ``outline``: the tree's, where it is there already."""
+    return _Renderer(TableKinds(), outline or Outline(main)).run(main)
+
+
+def consumed(pieces: list[Piece]) -> Iterator[Piece]:
+    """The pieces in order, each let go once it was used: a large page has a hundred thousand."""
+    pieces.reverse()
+    while pieces:
+        yield pieces.pop()
 
 
 def _cell_text(
     cell: Element,
     tables: TableKinds,
-    measures: Measures,
+    outline: Outline,
     depth: int,
     nested: list[Element] | None = None,
 ) -> str:
@@ -128,9 +135,9 @@ def _cell_text(
 
     Tables with a header inside the cell go to ``nested``, where given, to stand by themselves.
     """
-    if measures.simple(cell):
+    if outline.simple(cell):
         return collapse(all_text(cell))
-    renderer = _Renderer(tables, measures, depth + 1)
+    renderer = _Renderer(tables, outline, depth + 1)
     renderer.nested = nested
     pieces = renderer.run(cell)
     if not pieces:
@@ -164,9 +171,9 @@ class _List:
 class _Renderer:
     """Walks a tree once; text gathers in a buffer that block borders empty."""
 
-    def __init__(self, tables: TableKinds, measures: Measures, depth: int = 0) -> None:
+    def __init__(self, tables: TableKinds, outline: Outline, depth: int = 0) -> None:
         self.tables = tables
-        self.measures = measures
+        self.outline = outline
         self.depth = depth
         self.pieces: list[Piece] = []
         self.buffers: list[list[str]] = [[]]
@@ -213,7 +220,7 @@ class _Renderer:
             self._flush()
             self._table(element)
             return True
-        if tag in _MARKS or not self.measures.simple(element):
+        if tag in _MARKS or not self.outline.simple(element):
             return False
         if tag in BLOCKS:
             self._flush()
@@ -237,7 +244,7 @@ class _Renderer:
         )
 
     def _list_value(self, element: Element) -> None:
-        pieces = _Renderer(self.tables, self.measures, self.depth + 1).run(element)
+        pieces = _Renderer(self.tables, self.outline, self.depth + 1).run(element)
         items = [piece.markdown for piece in pieces]
         if len(pieces) == 1:
             self._definition([pieces[0].plain], element)
@@ -324,6 +331,10 @@ class _Renderer:
         if self.raw:
             self._preformatted(text)
             return
+        if _BREAK not in text:  # nearly always
+            if line := collapse(text):
+                self._emit([line])
+            return
         lines: list[str] = []
         for line in [collapse(part) for part in text.split(_BREAK)]:
             if line:
@@ -360,7 +371,9 @@ class _Renderer:
         kind = "caption" if element.tag in {"caption", "figcaption"} else "paragraph"
         if element.tag == "blockquote":
             kind = "quote"
-        self.pieces.append(Piece(_HEADING_LIKE_START.sub(r"\\\1", text), text, kind, element))
+        self.pieces.append(
+            Piece(_HEADING_LIKE_START.sub(r"\\\1", text) if "#" in text else text, text, kind, element)
+        )
 
     def _item(self, lines: list[str], element: Element) -> None:
         indent = "  " * max(0, len(self.lists) - 1)
@@ -395,7 +408,7 @@ class _Renderer:
         self._flush_label()
         caption = table.find("caption")
         if caption is not None:
-            text = _cell_text(caption, self.tables, self.measures, self.depth)
+            text = _cell_text(caption, self.tables, self.outline, self.depth)
             if text:
                 self.pieces.append(Piece(text, text, "caption", caption))
         inside: dict[Element, list[Element]] = {}
@@ -403,8 +416,12 @@ class _Renderer:
         def text_of(cell: Element) -> str:
             row = cell.getparent()
             if self.depth or row is None or len(row) < 2:
-                return _cell_text(cell, self.tables, self.measures, self.depth)
-            return _cell_text(cell, self.tables, self.measures, self.depth, inside.setdefault(row, []))
+                return _cell_text(cell, self.tables, self.outline, self.depth)
+            nested: list[Element] = []
+            text = _cell_text(cell, self.tables, self.outline, self.depth, nested)
+            if nested:
+                inside.setdefault(row, []).extend(nested)
+            return text
 
         rows = grid(table, text_of)
         if self.nested is not None and len(rows) > 1 and rows[0].header:

@@ -8,7 +8,7 @@ hold is not text.
 from __future__ import annotations
 
 import re
-import sys
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -31,8 +31,15 @@ BLOCKS = name_set(
 HEADINGS = name_set("h1 h2 h3 h4 h5 h6")
 _SPACED = BLOCKS | {"br"}
 _NOT_INLINE = _SPACED | INVISIBLE | {"img", "sub", "sup"}
+_BLOCK, _UNSEEN, _APART, _OTHER = 1, 2, 4, 8
+#: Tag → what it is to a measurement, as bits: one look-up for each element instead of four.
+_KINDS: dict[Any, int] = {
+    tag: _BLOCK * (tag in BLOCKS) + _UNSEEN * (tag in INVISIBLE) + _APART * (tag in _SPACED) + _OTHER
+    for tag in _NOT_INLINE
+}
 _CELLS = name_set("td th dt dd li caption figcaption") | HEADINGS
 _HAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+_REMEMBERED, _MANY = 320, 20_000  # length and number of the visible texts that are remembered
 _FULL_PROSE = 60  # characters from which a block counts fully as prose
 
 
@@ -51,51 +58,111 @@ def characters(text: str) -> int:
 
 def visible_text(element: Element) -> str:
     """The element's text without scripts, styles and controls, blanks collapsed."""
-    return _shown(element, lambda node: not len(node))
+    return _shown(element, _is_leaf)
+
+
+def _is_leaf(element: Element) -> bool:
+    return not len(element)
 
 
 def _shown(element: Element, is_whole: Callable[[Element], bool]) -> str:
     """Visible text; an element of which ``is_whole`` holds is read in one piece, with nothing hidden inside."""
     if is_whole(element):
         return " ".join(all_text(element).split())
-    parts: list[str] = [element.text or ""]
-    open_nodes: list[tuple[Iterator[Element], Element]] = [(iter(element), element)]
+    parts: list[str] = [element.text or ""]  # joined now and then, for a large page's sake
+    open_nodes: list[tuple[Iterator[Element], Element, bool]] = [(iter(element), element, False)]
     while open_nodes:
-        children, parent = open_nodes[-1]
+        children, parent, apart = open_nodes[-1]
         for child in children:
-            tag = child.tag
-            if tag not in INVISIBLE:
-                if tag in _SPACED:
+            kind = _KINDS.get(child.tag, 0)
+            if not kind & _UNSEEN:
+                if kind & _APART:
                     parts.append(" ")
                 if not is_whole(child):
                     parts.append(child.text or "")
-                    open_nodes.append((iter(child), child))
+                    open_nodes.append((iter(child), child, bool(kind & _APART)))
                     break
+                if len(parts) > _MANY:
+                    parts = ["".join(parts)]
                 parts.append(all_text(child))
-                if tag in _SPACED:
+                if kind & _APART:
                     parts.append(" ")
-            parts.append(child.tail or "")
+            if tail := child.tail:
+                parts.append(tail)
         else:
             open_nodes.pop()
             if parent is not element:
-                if parent.tag in _SPACED:
+                if apart:
                     parts.append(" ")
-                parts.append(parent.tail or "")
+                if tail := parent.tail:
+                    parts.append(tail)
     return " ".join("".join(parts).split())
 
 
-def _prose(tags: list[str], own: list[int], own_link: list[int]) -> list[float]:
-    """Prose weight of each block's own text; link lists weigh nothing."""
-    prose = [0.0] * len(own)
-    for number, amount in enumerate(own):
-        free = amount - own_link[number]
-        if free <= 0 or own_link[number] > amount * 0.5:
-            continue
-        share = 1.0 if free >= _FULL_PROSE else free / _FULL_PROSE
-        if share < 0.6 and tags[number] in _CELLS:
-            share = 0.6
-        prose[number] = free * share
-    return prose
+def _weight(amount: int, linked: int, tag: Any) -> float:
+    """Prose weight of a block's own text, of which ``linked`` stands in links; link lists weigh nothing."""
+    free = amount - linked
+    if free <= 0 or linked > amount * 0.5:
+        return 0.0
+    share = 1.0 if free >= _FULL_PROSE else free / _FULL_PROSE
+    if share < 0.6 and tag in _CELLS:
+        share = 0.6
+    return free * share
+
+
+def is_link(element: Element) -> bool:
+    """Whether an ``a`` leads somewhere; the anchors of old pages (a name, no address) do not."""
+    return element.get("href") is not None or not element.get("name")
+
+
+class Outline:
+    """What rendering and the features of a finished tree ask: which elements hold inline text alone, and few sizes.
+
+    Answers as ``Measures`` of the same tree would, without measuring every element.
+    """
+
+    def __init__(self, root: Element) -> None:
+        self._root = root
+        self._hiding = next(root.iter(*INVISIBLE), None) is not None
+        self._mixed: set[Element] = {root}
+        for element in root.iter(*_NOT_INLINE):
+            node = element.getparent() if element is not root else None
+            while node is not None and node not in self._mixed:
+                self._mixed.add(node)
+                node = node.getparent()
+
+    def simple(self, element: Element) -> bool:
+        """Whether nothing but inline text stands inside: no block, break, script, picture or control."""
+        return element not in self._mixed
+
+    def visible(self, element: Element) -> str:
+        """``visible_text``, in one call of the parser's for each part in which only inline text stands."""
+        return _shown(element, self.simple)
+
+    def text(self, element: Element) -> int:
+        """Visible characters in the element."""
+        if not self._is_seen(element):
+            return 0
+        # sizes leave blanks out: where nothing is hidden, those that part blocks need not be put in first
+        return size(self.visible(element) if self._hiding else all_text(element))
+
+    def links(self) -> tuple[int, int]:
+        """Number of links that are seen, and the visible characters in them."""
+        links = [link for link in self._root.iter("a") if is_link(link) and self._is_seen(link)]
+        outer = [link for link in links if not any(map(is_link, link.iterancestors("a")))]
+        return len(links), size("".join(map(self.visible if self._hiding else all_text, outer)))
+
+    def _is_seen(self, element: Element) -> bool:
+        if not self._hiding:
+            return True
+        if element.tag in INVISIBLE:
+            return False
+        node = element
+        while node is not self._root and (parent := node.getparent()) is not None:
+            if parent.tag in INVISIBLE:
+                return False
+            node = parent
+        return True
 
 
 class Measures:
@@ -103,71 +170,74 @@ class Measures:
 
     def __init__(self, root: Element, numbers: Numbers | None = None) -> None:
         """Measure a tree. ``numbers``: those of the same tree, if nothing in it has moved since."""
-        elements = list(root.iter("*")) if numbers is None else list(numbers.elements)
+        self._shown: dict[int, str] = {}
+        if numbers is not None:
+            # the made elements that measures adopt are those that the numbers adopt, in the same order
+            self._index = numbers.index
+            self._elements = numbers.elements
+            self._measure(self._elements, numbers.parents)
+            return
+        elements = list(root.iter("*"))
         # The list keeps the proxies, and so their identity, alive. It must be the last to let go of
         # them: lists are freed from the end, and lxml frees a removed subtree in linear time only so.
-        self._index = dict(zip(elements, range(len(elements)), strict=True))
+        index = dict(zip(elements, range(len(elements)), strict=True))
+        parents = [index.get(element.getparent(), 0) for element in elements]  # type: ignore[arg-type]
+        self._index = index
         self._elements = elements
-        self._measure(numbers.parents if numbers is not None else self._parents())
+        self._measure(elements, parents)
 
-    def _parents(self) -> list[int]:
-        index = self._index
-        parents = [index.get(element.getparent(), 0) for element in self._elements]  # type: ignore[arg-type]
-        parents[0] = 0
-        return parents
-
-    def _measure(self, parents: list[int]) -> None:
+    def _measure(self, elements: list[Element], parents: Sequence[int]) -> None:
         """Credit each stretch of text to its element and its nearest block, weigh blocks, sum upward.
 
-        One loop over the tree: this is most of what cleaning a page costs.
+        One loop over the tree: this is much of what cleaning a page costs. In arrays, since a
+        list of numbers takes up to five times the memory.
         """
-        count = len(self._elements)
-        text, link, own, own_link = [0] * count, [0] * count, [0] * count, [0] * count
-        links, inner = [0] * count, [0] * count
-        block, linked, hidden = [0] * count, [False] * count, [False] * count
-        tags = [sys.intern(str(element.tag)) for element in self._elements]
-        for number, element in enumerate(self._elements):
-            tag = tags[number]
-            if number:
-                up = parents[number]
-                in_link, unseen = linked[up], hidden[up]
-            else:
-                up, in_link, unseen = 0, False, False
-            tail = element.tail
-            if tail and number and not unseen and not tail.isspace():
+        count = len(elements)
+        text, link, links, own, own_link, inner, block = (array("i", bytes(4 * count)) for _ in range(7))
+        prose = array("d", bytes(8 * count))
+        linked, hidden = bytearray(count), bytearray(count)
+        tags = [element.tag for element in elements]
+        kinds = bytes(_KINDS.get(tag, 0) for tag in tags)
+        for number, element in enumerate(elements):
+            kind = kinds[number]
+            up = parents[number] if number else 0
+            in_link, unseen, nearest = linked[up], hidden[up], block[up]
+            if not unseen and number and (tail := element.tail) and not tail.isspace():
                 amount = len("".join(tail.split())) if tail.isascii() else size(tail)
                 text[up] += amount
-                nearest = block[up]
                 own[nearest] += amount
                 if in_link:
                     link[up] += amount
                     own_link[nearest] += amount
-            block[number] = nearest = number if tag in BLOCKS or not number else block[up]
-            unseen = unseen or tag in INVISIBLE
-            if unseen:
-                hidden[number] = True
-            if tag == "a" and not (element.get("name") and element.get("href") is None):
-                in_link = True
+            if kind & _BLOCK:
+                nearest = number
+            block[number] = nearest
+            if kind & _UNSEEN:
+                unseen = 1
+            hidden[number] = unseen
+            if tags[number] == "a" and is_link(element):
+                in_link = 1
                 if not unseen:
                     links[number] = 1
-            if in_link:
-                linked[number] = True
-            words = element.text
-            if words and not unseen and not words.isspace():
+            linked[number] = in_link
+            if not unseen and (words := element.text) and not words.isspace():
                 amount = len("".join(words.split())) if words.isascii() else size(words)
                 text[number] += amount
                 own[nearest] += amount
                 if in_link:
                     link[number] += amount
                     own_link[nearest] += amount
-        prose = _prose(tags, own, own_link)
+        for number, amount in enumerate(own):
+            if amount:
+                prose[number] = _weight(amount, own_link[number], tags[number])
         for number in range(count - 1, 0, -1):
             up = parents[number]
-            text[up] += text[number]
-            link[up] += link[number]
+            if text[number]:
+                text[up] += text[number]
+                link[up] += link[number]
+                prose[up] += prose[number]
             links[up] += links[number]
-            prose[up] += prose[number]
-            inner[up] += inner[number] + (tags[number] in _NOT_INLINE)
+            inner[up] += inner[number] + (kinds[number] != 0)
         self._inner = inner
         self._text, self._link, self._links = text, link, links
         self._own, self._own_link, self._prose = own, own_link, prose
@@ -178,8 +248,17 @@ class Measures:
         return number is not None and not self._inner[number]
 
     def visible(self, element: Element) -> str:
-        """``visible_text``, in one call of the parser's for each part in which only inline text stands."""
-        return _shown(element, self.simple)
+        """``visible_text``, in one call of the parser's for each part in which only inline text stands.
+
+        Short texts are remembered until something within is removed: rules ask for them again and again.
+        """
+        number = self._index.get(element)
+        known = self._shown.get(number) if number is not None else None
+        if known is None:
+            known = _shown(element, self.simple)
+            if number is not None and len(known) <= _REMEMBERED and len(self._shown) < _MANY:
+                self._shown[number] = known
+        return known
 
     def text(self, element: Element) -> int:
         """Visible characters in the element."""
@@ -211,6 +290,7 @@ class Measures:
         self, made: Element, raw: Element, heading: Element | None = None, leads: Sequence[Element] = ()
     ) -> None:
         """Measure an element that takes over another's content, led by a made heading and by other elements."""
+        self._shown.clear()  # texts have moved
         number = self._append(made, self._index[raw])
         for lead in leads:
             source = self._index[lead]
@@ -234,8 +314,11 @@ class Measures:
             self._inner[self._index[parent]] += 1
 
     def _append(self, element: Element, like: int | None) -> int:
-        self._index[element] = number = len(self._text)
-        self._elements.append(element)
+        number = len(self._text)
+        if self._index.setdefault(element, number) != number:
+            raise ValueError("numbers and measures adopted elements in different order")
+        if len(self._elements) == number:  # else the numbers, whose list it is, have it already
+            self._elements.append(element)
         for values in self._lists():
             values.append(0 if like is None else values[like])
         return number
@@ -244,7 +327,7 @@ class Measures:
         for values in self._lists():
             values[target] = values[source]
 
-    def _lists(self) -> tuple[list[Any], ...]:
+    def _lists(self) -> tuple[array[Any], ...]:
         return self._text, self._link, self._links, self._own, self._own_link, self._prose, self._inner
 
     def knows(self, element: Element) -> bool:
@@ -259,6 +342,7 @@ class Measures:
         ancestor = element.getparent()
         while ancestor is not None:
             up = self._index[ancestor]
+            self._shown.pop(up, None)
             self._text[up] -= text
             self._link[up] -= link
             self._links[up] -= links

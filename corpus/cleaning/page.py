@@ -13,6 +13,7 @@ _HAN = re.compile(r"[\u3400-\u9fff]+")
 _KANA = re.compile(r"[\u3040-\u30ff]+")
 _HANGUL = re.compile(r"[\uac00-\ud7af]+")
 _CYRILLIC = re.compile(r"[\u0400-\u04ff]+")
+_OTHER_SCRIPT = re.compile(r"[\u0400-\u04ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _LATIN = re.compile(r"[A-Za-z\u00c0-\u024f]+")
 _ENGLISH = frozenset(
     [
@@ -117,20 +118,21 @@ def language_of(text: str, declared: str = "") -> str:
     English function words say so or nothing else is declared.
     """
     sample = text[:20_000]
-    han, kana = (sum(map(len, pattern.findall(sample))) for pattern in (_HAN, _KANA))
+    plain = not _OTHER_SCRIPT.search(sample)
+    han, kana = (0, 0) if plain else (sum(map(len, pattern.findall(sample))) for pattern in (_HAN, _KANA))
     runs = _LATIN.findall(sample)
     latin = sum(map(len, runs))
     if kana > 0.1 * (han + kana) and kana > 5:
         return "ja"
-    if sum(map(len, _HANGUL.findall(sample))) > 0.2 * (latin + 1):
+    if not plain and sum(map(len, _HANGUL.findall(sample))) > 0.2 * (latin + 1):
         return "ko"
     if han and 5 * han > latin:  # formulas and units put Latin letters into Chinese data sheets
         return "zh"
-    if sum(map(len, _CYRILLIC.findall(sample))) > latin:
+    if not plain and sum(map(len, _CYRILLIC.findall(sample))) > latin:
         return "ru"
     if not latin:
         return declared[:2].lower()
-    words = [run.lower() for run in runs if len(run) > 1]
-    if words and sum(word in _ENGLISH for word in words) >= 0.08 * len(words):
+    words = " ".join(run for run in runs if len(run) > 1).lower().split()
+    if words and sum(map(_ENGLISH.__contains__, words)) >= 0.08 * len(words):
         return "en"
     return declared[:2].lower() if declared[:2].isalpha() and declared[:2].lower() != "zh" else "en"

@@ -11,6 +11,7 @@ import contextlib
 import html
 import re
 import sys
+from array import array
 from dataclasses import dataclass
 
 from lxml import etree
@@ -21,6 +22,7 @@ from corpus.errors import TerminalError
 _DECLARATION = re.compile(r"^\s*<\?xml[^>]{0,200}\?>", re.IGNORECASE)
 # what XML cannot hold: C0 controls, surrogates, non-characters
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
+_CONTROL_BYTES = bytes({*range(0x20)} - {0x9, 0xA, 0xD})
 _REFERENCE = re.compile(r"&#(?:([0-9]{1,8})(?![0-9])|[xX]([0-9a-fA-F]{1,8})(?![0-9a-fA-F]));?")
 _ENDS = re.compile(r"</(?:body|html)\s*>", re.IGNORECASE)  # the parser drops what stands after them
 _LONG_VALUE = 20_000
@@ -53,6 +55,14 @@ def check_size(data: bytes, limits: Limits = LIMITS) -> None:
         raise TerminalError(f"{len(data)} bytes, limit {limits.max_bytes}", reason="too_large")
 
 
+def _has_long_tag(text: str) -> bool:
+    """Whether a tag may be too long: over 20,000 characters without another."""
+    half = _LONG_VALUE // 2  # so long a stretch has a whole half of the grid in it
+    if all(text.find("<", start, start + half) >= 0 for start in range(0, len(text) - half + 1, half)):
+        return False
+    return max(map(len, text.split("<"))) > _LONG_VALUE
+
+
 def _shorter(tag: re.Match[str]) -> str:
     """A tag of more than 20,000 characters without its long values, and without what is still beyond.
 
@@ -68,8 +78,18 @@ def without_controls(text: str) -> str:
     References to 128-159 are read as windows-1252 (HTML standard, "numeric character
     reference end state"); all others stay as they are.
     """
-    text = _CONTROL.sub("", text)
+    if _holds_controls(text):
+        text = _CONTROL.sub("", text)
     return _REFERENCE.sub(_reference, text) if "&#" in text else text
+
+
+def _holds_controls(text: str) -> bool:
+    """Whether ``_CONTROL`` finds anything, told faster than it would."""
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:  # lone surrogates
+        return True
+    return len(data.translate(None, _CONTROL_BYTES)) != len(data) or "\ufffe" in text or "\uffff" in text
 
 
 def _reference(match: re.Match[str]) -> str:
@@ -94,7 +114,7 @@ def parse_html(text: str, limits: Limits = LIMITS) -> tuple[Element, Numbers]:
     text = _ENDS.sub("", without_controls(text))
     if not text or text.isspace():
         raise TerminalError("nothing but blanks", reason="empty")
-    if max(map(len, text.split("<"))) > _LONG_VALUE:
+    if _has_long_tag(text):
         text = _LONG_TAG.sub(_shorter, text)
     root = _parse(text)
     numbers = Numbers(root, limits)
@@ -187,7 +207,8 @@ class Numbers:
     """Document-order numbers and DOM paths of a raw tree's elements: ``/html/body/div[2]/table[1]/tr[3]``.
 
     Taken before anything is removed; the elements are kept alive, so that they stay
-    the keys they are. Elements deeper than 60 levels get the equally valid, shorter
+    the keys they are. ``index``: element → its place in ``elements``, which is its number
+    unless cleaning has made it. Elements deeper than 60 levels get the equally valid, shorter
     ``(//*)[N]``. ``named`` (class or id), ``styled`` (style, hidden, aria-hidden) and
     ``with_role`` list the elements that rules ask about, in document order. Raises
     TerminalError(``too_many_elements``).
@@ -200,14 +221,12 @@ class Numbers:
         if len(elements) > limits.max_elements:
             raise TerminalError(f"more than {limits.max_elements} elements", reason="too_many_elements")
         index = dict(zip(elements, range(len(elements)), strict=True))
-        parents: list[int] = []
+        parents = array("i", (index.get(element.getparent(), -1) for element in elements))  # type: ignore[arg-type]
         self.named: list[Element] = []
         self.styled: list[Element] = []
         self.with_role: list[Element] = []
         for element in elements:
-            parents.append(index.get(element.getparent(), -1))  # type: ignore[arg-type]
-            keys = element.keys()
-            if keys:
+            if keys := element.keys():
                 if "class" in keys or "id" in keys:
                     self.named.append(element)
                 if "style" in keys or "hidden" in keys or "aria-hidden" in keys:
@@ -217,8 +236,8 @@ class Numbers:
         self._tags = [
             sys.intern(str(element.tag)) for element in elements
         ]  # lxml makes a new string each time
-        self._places: list[int] | None = None
-        depths = [0] * len(elements)
+        self._places: array[int] | None = None
+        depths = array("i", bytes(4 * len(elements)))
         for number, up in enumerate(parents):
             if up >= 0:
                 depths[number] = depths[up] + 1
@@ -226,55 +245,82 @@ class Numbers:
         self._depths = depths
         self._paths: dict[int, str] = {}
         self.parents = parents
+        self._count = len(elements)
+        self._stands_for: dict[int, int] = {}  # place of a made element → number of the raw one
         self.index = index
         self.elements = elements  # after the index: lxml frees a removed subtree in linear time only so
 
     def number(self, element: Element) -> int:
         """Document-order number of a raw element; -1 for one that cleaning has made."""
-        return self.index.get(element, -1)
+        place = self.index.get(element, -1)
+        return place if place < self._count else self._stands_for[place]
 
-    def adopt(self, made: Element, raw: Element) -> None:
-        """A made element stands for a raw one: it takes its number over."""
-        number = self.index.get(raw, -1)
-        if number >= 0:
-            self.index[made] = number
-            self.elements.append(made)
-        if raw.get(MARK) is not None:
+    def adopt(self, made: Element, raw: Element | None) -> None:
+        """A made element stands for a raw one, whose number it takes over, or for none."""
+        self._place(made, -1 if raw is None else self.number(raw))
+        if raw is not None and raw.get(MARK) is not None:
             made.set(MARK, str(raw.get(MARK)))
+
+    def _place(self, made: Element, number: int) -> None:
+        self.index[made] = place = len(self.elements)
+        self.elements.append(made)
+        self._stands_for[place] = number
 
     def mark(self) -> None:
         """Write the numbers into the elements' ``MARK``, for a trace."""
-        for element, number in self.index.items():
-            element.set(MARK, str(number))
+        for element in self.index:
+            if (number := self.number(element)) >= 0:
+                element.set(MARK, str(number))
 
     def rebind(self, root: Element) -> None:
         """Take over the elements of a marked tree that was written and read again."""
         for element in root.iter("*"):
             mark = element.get(MARK)
             if mark is not None:
-                self.index[element] = int(mark)
-                self.elements.append(element)
+                self._place(element, int(mark))
+
+    def let_go(self, kept: Element) -> array[int]:
+        """Forget all elements; returns the numbers of what ``kept`` holds (itself first), in document order.
+
+        A made element without a number has that of its nearest ancestor with one (-1: none).
+        Called when no rule asks any more: the objects that stand for elements, and the
+        elements that were removed, take up more room than the page.
+        """
+        numbers = array("i", map(self._nearest, kept.iter("*")))
+        self.index = {}  # before the list: lxml frees a removed subtree in linear time only from its end
+        self.named = self.styled = self.with_role = []
+        self.elements = []
+        return numbers
+
+    def _nearest(self, element: Element) -> int:
+        """Number of the element, or of its nearest ancestor that has one."""
+        node: Element | None = element
+        while node is not None:
+            if (number := self.number(node)) >= 0:
+                return number
+            node = node.getparent()
+        return -1
 
     def of(self, element: Element) -> str:
         """Path of the raw element that ``element`` was; of its nearest raw ancestor for made-up ones."""
-        node: Element | None = element
-        while node is not None and node not in self.index:
-            node = node.getparent()
-        return "" if node is None else self._path(self.index[node])
+        return self.path(self._nearest(element))
 
-    def _path(self, number: int) -> str:
-        """Paths of siblings share their parent's, which is kept."""
+    def path(self, number: int) -> str:
+        """DOM path of an element of the raw tree. Paths of siblings share their parent's, which is kept."""
+        if number < 0:
+            return ""
         if self._depths[number] >= self._DEEP:
             return f"(//*)[{number + 1}]"
         pending: list[int] = []
-        while number >= 0 and number not in self._paths:
-            pending.append(number)
-            number = self.parents[number]
-        path = self._paths[number] if number >= 0 else ""
+        outer = self.parents[number]
+        while outer >= 0 and outer not in self._paths:
+            pending.append(outer)
+            outer = self.parents[outer]
+        path = self._paths[outer] if outer >= 0 else ""
         for inner in reversed(pending):
             path += self._step(inner)
             self._paths[inner] = path
-        return path
+        return path + self._step(number)
 
     def _step(self, number: int) -> str:
         tag = self._tags[number]
@@ -284,14 +330,18 @@ class Numbers:
             self._places = self._positions()
         return f"/{tag}[{self._places[number]}]"
 
-    def _positions(self) -> list[int]:
+    def _positions(self) -> array[int]:
         """Position of each element among its siblings of the same tag, from 1."""
-        counters: dict[tuple[int, str], int] = {}
-        positions = []
-        for key in zip(self.parents, self._tags, strict=True):
-            position = counters.get(key, 0) + 1
-            counters[key] = position
+        counters: list[dict[str, int]] = [
+            {} for _ in range(self.depth + 1)
+        ]  # of the open element of each level
+        positions = array("i")
+        for tag, depth in zip(self._tags, self._depths, strict=True):
+            counts = counters[depth]
+            position = counts[tag] = counts.get(tag, 0) + 1
             positions.append(position)
+            if inner := counters[depth + 1]:
+                inner.clear()
         return positions
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from corpus.cleaning.decoding import Decoded, decode
+from corpus.cleaning.decoding import Decoded, decode, head_text
 from corpus.cleaning.measure import Measures, visible_text
 from corpus.cleaning.page import CleanedPage
 from corpus.cleaning.parsing import LIMITS, Limits, check_size, parse_html, resolve
@@ -119,7 +119,7 @@ def kind_of(data: bytes, *, url: str = "", content_type: str = "") -> str:
         raise TerminalError("binary content that is no PDF", reason="unsupported_type")
     mime = content_type.split(";", maxsplit=1)[0].strip().lower()
     path = url.split("?", maxsplit=1)[0].split("#", maxsplit=1)[0].lower()
-    head = decode(data[:4096]).text.lstrip("\ufeff \t\r\n").lower()
+    head = head_text(data[:4096]).lstrip("\ufeff \t\r\n").lower()
     if head.startswith("<?xml") or head.startswith(("<!doctype", "<html")):
         return "xml" if is_xml(head) and "html" not in mime else "page"
     if mime in {"text/html", "application/xhtml+xml"}:

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from corpus.cleaning import vocabulary as words
 from corpus.cleaning.layout import TableKinds
-from corpus.cleaning.measure import BLOCKS, HEADINGS, INVISIBLE, Measures, visible_text
+from corpus.cleaning.measure import BLOCKS, HEADINGS, INVISIBLE, Measures
 from corpus.cleaning.parsing import drop
 from corpus.cleaning.tags import Element, all_text, name_set
 from corpus.cleaning.tracing import Trace
@@ -24,6 +24,7 @@ _EDIT_LINK = re.compile(
     r"^[\s\[\]【】|·]*(?:edit(?: source)?|编辑(?:本段)?|編輯|播报|收藏|讨论|¶|#|§|🔗|permalink|link)[\s\[\]【】|·]*$",
     re.IGNORECASE,
 )
+_HEADING_TEXT = 60
 _ARTICLE = 400  # prose from which a place with several headings is an article
 _NUMBER_MARK = re.compile(r"^\s*\d{1,3}\s*$")
 _LINK_LISTS = name_set("ul ol dl div section p table td center nav span details h2 h3 h4 h5 h6")
@@ -60,7 +61,7 @@ class _Pruner:
         if self.trace is not None:
             self.trace.removal(rule, element)
         self.measures.forget(element)
-        self._gone.update(id(node) for node in element.iter("*"))
+        self._gone.update(map(id, element.iter("*")))
         drop(element)
         self.removed[rule] += 1
 
@@ -94,8 +95,10 @@ class _Pruner:
         for heading in self._heading_like():
             if id(heading) in self._gone:
                 continue
-            text = visible_text(heading)
-            if len(text) > 60 or not (
+            if self.measures.text(heading) > 2 * _HEADING_TEXT:
+                continue  # counted twice at most
+            text = self.measures.visible(heading)
+            if len(text) > _HEADING_TEXT or not (
                 words.FURNITURE_HEADING.match(text) or words.APPEAL_HEADING.match(text)
             ):
                 continue
@@ -113,14 +116,16 @@ class _Pruner:
 
     def _heading_like(self) -> Iterable[Element]:
         for element in list(self.main.iter(*HEADINGS, "p", "div", "dt", "strong", "b")):
-            if (element.tag in HEADINGS and not _is_heading_wrapper(element.getparent())) or (
-                element.tag == "div" and _is_heading_wrapper(element)
-            ):
+            tag = element.tag
+            if tag in HEADINGS:
+                if not _is_heading_wrapper(element.getparent()):
+                    yield element
+            elif tag == "div" and _is_heading_wrapper(element):
                 yield element
-            elif element.tag not in HEADINGS and self.measures.text(element) <= 40 and not len(element):
-                if element.tag == "dt" and not self._labels_links(element):
+            elif not len(element) and self.measures.text(element) <= 40:
+                if tag == "dt" and not self._labels_links(element):
                     continue  # a label, with its value
-                if element.tag in {"strong", "b"} and not _alone(element):
+                if tag in {"strong", "b"} and not _alone(element):
                     continue
                 yield element
 
@@ -152,17 +157,18 @@ class _Pruner:
     def furniture_texts(self) -> None:
         """Short blocks that are furniture by what they say."""
         for element in list(self.main.iter(*_SHORT_TAGS)):
-            if id(element) in self._gone or not 0 < self.measures.text(element) <= 2 * words.SHORT_TEXT:
+            if not 0 < self.measures.text(element) <= 2 * words.SHORT_TEXT or id(element) in self._gone:
                 continue
-            if element.tag == "td" and self._is_closing_link(element):
+            tag = element.tag
+            if tag == "td" and self._is_closing_link(element):
                 self._remove_row(element)
                 continue
-            if element.tag not in BLOCKS and not _alone(element):
+            if tag not in BLOCKS and not _alone(element):
                 continue
             text = self.measures.visible(element)
             if not (verdict := _furniture_verdict(text)):
                 continue
-            if element.tag == "td" and self._tables.holds(element):
+            if tag == "td" and self._tables.holds(element):
                 continue
             if verdict == "text":
                 self._remove(element, "furniture_text")
@@ -306,13 +312,11 @@ def empty_elements(main: Element) -> Iterator[Element]:
     Table cells are none, so that rows keep their columns.
     """
     for element in reversed(list(main.iter("*"))):
-        if element.tag in _VOID_CONTENT or element is main or element.tag in INVISIBLE:
+        if len(element) or ((text := element.text) and not text.isspace()):
             continue
-        if (
-            len(element) == 0
-            and not (element.text and element.text.strip())
-            and element.getparent() is not None
-        ):
+        if element is main or element.getparent() is None:
+            continue
+        if (tag := element.tag) not in _VOID_CONTENT and tag not in INVISIBLE:
             yield element
 
 

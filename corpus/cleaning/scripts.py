@@ -27,7 +27,6 @@ _ORDINAL = re.compile(r"^(?:st|nd|rd|th|er|re|ème|o|a|TM|SM|®|™|©)$")
 _INVISIBLE = re.compile(r"[\u00ad\u200b\u2060\ufeff\u200e\u200f\u202a-\u202e]")
 _CJK = r"\u3000-\u303f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef"
 _CJK_WRAP = re.compile(rf"(?<=[{_CJK}])[^\S\n]*\n\s*(?=[{_CJK}])")
-_BLANKS = re.compile(r"\s+")
 
 
 def raised(text: str) -> str:
@@ -56,7 +55,8 @@ def collapse(text: str) -> str:
 
     A soft hyphen or zero-width blank inside ``71-43-2`` would hide the number.
     """
-    text = _INVISIBLE.sub("", text)
-    if "\n" in text:
-        text = _CJK_WRAP.sub("", text)
-    return _BLANKS.sub(" ", text).strip()
+    if not text.isascii():  # none of these characters is ASCII
+        text = _INVISIBLE.sub("", text)
+        if "\n" in text:
+            text = _CJK_WRAP.sub("", text)
+    return " ".join(text.split())

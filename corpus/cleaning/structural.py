@@ -151,7 +151,7 @@ class _Cleaner:
             return True
         if self.measures.text(element) < 8 or self.measures.density(element) > 0.5:
             return False
-        text = visible_text(element)
+        text = self.measures.visible(element)
         if words.CAS.search(text) or words.IDENTIFIER.search(text):
             return True
         if len(words.QUANTITY.findall(text)) >= 3:
@@ -203,6 +203,8 @@ class _Cleaner:
         """Elements whose class or id says what they are."""
         for element in self.numbers.named:
             if element.tag not in _WORDED_TAGS:
+                continue
+            if not words.may_be_furniture(element.get("class", ""), element.get("id", "")):
                 continue
             # a heading is judged by what it says: ``<h2 id="See_also">`` goes with the list under it
             own_id = (
@@ -290,14 +292,14 @@ class _Cleaner:
         if free > 240 or not (self.measures.links(element) or element.tag == "a"):
             return False
         leads = next((node for node in element.iter("a", *HEADINGS, "img")), None)
-        if leads is None or words.CAS.search(visible_text(element)):
+        if leads is None:
             return False
-        heading_link = any(
-            node.tag in HEADINGS
-            and (node.find(".//a") is not None or any(a.tag == "a" for a in node.iterancestors()))
+        if not any(
+            next(node.iter("a"), None) is not None or next(node.iterancestors("a"), None) is not None
             for node in element.iter(*HEADINGS)
-        )
-        return heading_link or (self._leads_on(element) and element.find(".//img") is not None)
+        ) and (next(element.iter("img"), None) is None or not self._leads_on(element)):
+            return False
+        return not words.CAS.search(self.measures.visible(element))
 
     def _leads_on(self, element: Element) -> bool:
         """Whether the text begins with its link, as a teaser's does; a caption links words within a sentence."""

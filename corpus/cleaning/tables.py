@@ -32,15 +32,14 @@ def grid(table: Element, text_of: Callable[[Element], str]) -> list[GridRow]:
     short values under a header row); elsewhere, as over the whole width (a section title
     inside the table), it stands once. ``text_of`` renders a cell.
     """
-    rows = own_rows(table)
-    width = max((sum(_span(cell, "colspan") for cell in own_cells(row)) for row in rows), default=0)
+    rows = [(row, own_cells(row)) for row in own_rows(table)]
+    width = max((sum(_span(cell, "colspan") for cell in cells) for _, cells in rows), default=0)
     width = min(width, _MAX_COLUMNS)
     budget = _MAX_CELLS
     hanging: dict[int, tuple[int, str]] = {}
     built: list[tuple[list[str], Element, bool]] = []
     headed = False
-    for row in rows:
-        cells = own_cells(row)
+    for row, cells in rows:
         if not cells and not hanging:
             continue
         header = _is_header(row, cells)

@@ -21,4 +21,4 @@ def all_text(element: Element) -> str:
 
 def folded(text: str) -> str:
     """Letters and digits alone, without case: what two spellings of one title have in common."""
-    return "".join(character for character in text.casefold() if character.isalnum())
+    return "".join(filter(str.isalnum, text.casefold()))

@@ -163,7 +163,8 @@ SCRIPT_NOTICE = re.compile(
     re.IGNORECASE,
 )
 
-CAS = re.compile(r"(?<![\d-])\d{2,7}[-‐‑–]\d{2}[-‐‑–]\d(?![\d-])")
+# the first digit leads, so that a search skips what is none in one go; what stands before it comes second
+CAS = re.compile(r"\d(?<![\d-]\d)\d{1,6}[-‐‑–]\d{2}[-‐‑–]\d(?![\d-])")
 QUANTITY = re.compile(
     r"\d\s*(?:°\s*[CF]|℃|℉|[mkc]?g\b|mg/|[mμµ]?[lL]\b|ppm|ppb|%|k?Pa\b|mmHg|bar\b|psi\b|g/|K\b|kJ|mol|mm\b|cm\b|m3|m³|吨|毫克|千克|公斤|升)"
 )
@@ -270,6 +271,12 @@ def says_content(classes: str) -> bool:
 def words(given: str) -> tuple[str, ...]:
     """Whole words of class names or an id, lower case, in order."""
     return tuple(word.lower() for word in _WORD.findall(given))
+
+
+@lru_cache(maxsize=8192)
+def may_be_furniture(classes: str, own_id: str) -> bool:
+    """Whether the words of class names and an id, taken together, name page furniture."""
+    return is_furniture(words(f"{evidence(classes)} {own_id}"))
 
 
 @lru_cache(maxsize=8192)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection
+from functools import lru_cache
 from typing import Any
 
 from lxml import etree
@@ -15,14 +16,14 @@ from corpus.cleaning.container import page_heading, title_of
 from corpus.cleaning.document import GENERATOR, document
 from corpus.cleaning.functional import clean_functions
 from corpus.cleaning.layout import normalise_grids
-from corpus.cleaning.markdown import Rendered, assemble, render
-from corpus.cleaning.measure import HEADINGS, Measures, characters, size, visible_text
+from corpus.cleaning.markdown import Rendered, assemble, consumed, render
+from corpus.cleaning.measure import HEADINGS, Measures, Outline, characters, size, visible_text
 from corpus.cleaning.orphans import settle_orphans
 from corpus.cleaning.page import CleanedPage, Features, Verdict, language_of
 from corpus.cleaning.parsing import LIMITS, Limits, Numbers, drop, parse_html, reread, strip_marks
 from corpus.cleaning.pruning import empty_elements, keep_blank
 from corpus.cleaning.structural import Structural, clean_structure
-from corpus.cleaning.tags import Element, all_text
+from corpus.cleaning.tags import Element, all_text, name_set
 from corpus.cleaning.template import Template
 from corpus.cleaning.tracing import Trace
 
@@ -31,6 +32,8 @@ _MIN_TEXT = 60  # characters (Han twice) below which there is no main content
 _KEPT_LOW, _KEPT_HIGH = 0.05, 0.95
 _MUCH = 2000
 _READINGS = 4
+_SHALLOW = 200  # levels below which no limit of the parser's is near
+_SCRIPT_ROOTS = name_set("root app __next __nuxt main-app q-app ember-app")
 _CAS_SIZE = len("50-00-0")
 _MARKS = re.compile(r"(?<=\S)\s*(?:¶|🔗|#|\[edit\]|\[编辑\]|【编辑】)$", re.IGNORECASE)
 
@@ -106,7 +109,7 @@ def _as_read(root: Element, numbers: Numbers, *, marked: bool) -> Element:
     """
     for _ in range(_READINGS):
         body = root.find("body")
-        if body is None or not len(body):
+        if body is None or not len(body) or _reads_back(body[0], numbers):
             return root
         content = _written(body[0])
         again = reread(content)
@@ -122,6 +125,33 @@ def _as_read(root: Element, numbers: Numbers, *, marked: bool) -> Element:
             strip_marks(root)
         _sole_main(root)
     return root
+
+
+def _reads_back(main: Element, numbers: Numbers) -> bool:
+    """Whether a parser surely reads the written tree as it is, told without reading it: False where that is open.
+
+    Whether the parser ends an open element at a start tag depends on these two alone, so
+    that each pair of parent and child needs to be tried but once. What ends in the same
+    order as it began, and is not too deep for the parser, has no other way to be misread.
+    """
+    if numbers.depth > _SHALLOW:
+        return False
+    pairs = {(element.tag, parent.tag) for parent in main.iter("*") for element in parent}
+    return all(_stands_in(str(child), str(parent)) for child, parent in pairs)
+
+
+@lru_cache(maxsize=4096)
+def _stands_in(child: str, parent: str) -> bool:
+    """Whether the parser reads an element within another, and text around it, as they are written."""
+    try:
+        outer = etree.Element(parent)
+        inner = etree.SubElement(outer, child)
+    except ValueError:  # a name that only a parser takes (``o:p``)
+        return False
+    outer.text = inner.text = inner.tail = "a < b & c"
+    content = _written(outer)
+    body = reread(content).find("body")
+    return body is not None and len(body) == 1 and not body.text and _written(body[0]) == content
 
 
 def _written(main: Element) -> str:
@@ -175,16 +205,23 @@ def _result(
 ) -> CleanedPage:
     body = root.find("body")
     main = body[0] if body is not None and len(body) else etree.Element("main")
-    measures = Measures(main)
-    rendered = assemble(render(main, measures))
+    lost_headings = raw.lost_table_headings(main, numbers)
+    kept = numbers.let_go(main)
+    outline = Outline(main)
+    rendered = assemble(consumed(render(main, outline)))
+    known = dict.fromkeys(rendered.sources, -1)
+    for number, element in zip(kept, main.iter("*"), strict=True):
+        if element in known:
+            known[element] = number
     for block, source in zip(rendered.blocks, rendered.sources, strict=True):
-        block["path"] = numbers.of(source)
+        block["path"] = numbers.path(known[source])
+    del known
+    rendered.sources.clear()
     page = CleanedPage(kind="page", text=rendered.markdown, plain=rendered.plain, blocks=rendered.blocks)
-    shown = page_heading(main, measures, raw.title)
+    shown = page_heading(main, outline, raw.title)
     page.title = raw.best_title(visible_text(shown) if shown is not None else structural.heading, rendered)
     page.language = language_of(rendered.plain or page.title, raw.language)
-    page.features = raw.with_kept(main, measures, rendered)
-    lost_headings = raw.lost_table_headings(main, numbers)
+    page.features = raw.with_kept(main, outline, rendered)
     if marked:
         strip_marks(root)
     page.html = _serialise(main, page.title, raw)
@@ -203,8 +240,7 @@ def _result(
 def _verdict(page: CleanedPage, raw: _Raw, lost_headings: bool) -> tuple[Verdict, tuple[str, ...]]:
     features = page.features
     kept = size(page.plain)
-    factual = words.has_facts(page.plain)
-    if kept < _MIN_TEXT and not (factual and features.n_table_cells):
+    if kept < _MIN_TEXT and not (features.n_table_cells and words.has_facts(page.plain)):
         if raw.wants_script():
             return "needs_browser", ("little text and a page made by script",)
         return "no_main_content", (f"{characters(page.plain)} characters of content",)
@@ -216,7 +252,7 @@ def _verdict(page: CleanedPage, raw: _Raw, lost_headings: bool) -> tuple[Verdict
         reasons.append("kept_under_5_percent")
     if features.raw_text_chars >= _MUCH and share > _KEPT_HIGH and features.link_density > 0.4:
         reasons.append("kept_over_95_percent")
-    if raw.cas - set(words.CAS.findall(page.plain)):
+    if raw.cas and raw.cas - set(words.CAS.findall(page.plain)):
         reasons.append("cas_lost")
     if lost_headings:
         reasons.append("table_headings_lost")
@@ -262,9 +298,11 @@ class _Raw:
             words.SCRIPT_NOTICE.search(all_text(node)[:2000]) for node in root.iter("noscript")
         ) or bool(len(plain) < 600 and words.SCRIPT_NOTICE.search(plain))
         self.script_root = any(
-            (element.get("id") or "") in {"root", "app", "__next", "__nuxt", "main-app", "q-app", "ember-app"}
+            element.get("id") in _SCRIPT_ROOTS
+            and element.tag in {"div", "main", "section"}
+            and measures.knows(element)
             and not measures.text(element)
-            for element in root.iter("div", "main", "section")
+            for element in numbers.named
         )
         self.scripts = sum(1 for _ in root.iter("script"))
         self.features: dict[str, Any] = {
@@ -315,14 +353,15 @@ class _Raw:
             return named or title  # a title that the text never mentions is the site's name
         return title
 
-    def with_kept(self, main: Element, measures: Measures, rendered: Rendered) -> Features:
+    def with_kept(self, main: Element, outline: Outline, rendered: Rendered) -> Features:
         """Features of the raw page and of what was kept."""
         kinds = Counter(block["kind"] for block in rendered.blocks)
+        text, (links, linked) = outline.text(main), outline.links()
         return Features(
             **self.features,
-            kept_link_density=round(measures.density(main), 4),
-            kept_text_chars=measures.text(main),
-            kept_links=measures.links(main),
+            kept_link_density=round(linked / text, 4) if text else 0.0,
+            kept_text_chars=text,
+            kept_links=links,
             n_headings=sum(1 for _ in main.iter(*HEADINGS)),
             n_tables=sum(1 for _ in main.iter("table")),
             n_table_cells=sum(1 for _ in main.iter("td", "th")),
