@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from corpus.cleaning.parsing import Numbers
-from corpus.cleaning.tags import Element, all_text, name_set
+from corpus.cleaning.tags import Element, all_text, name_set, squashed
 
 INVISIBLE = name_set(
     """
@@ -39,6 +39,7 @@ _KINDS: dict[Any, int] = {
 }
 _CELLS = name_set("td th dt dd li caption figcaption") | HEADINGS
 _HAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+_LONG = 100_000
 _REMEMBERED, _MANY = 320, 20_000  # length and number of the visible texts that are remembered
 _FULL_PROSE = 60  # characters from which a block counts fully as prose
 
@@ -47,6 +48,8 @@ def size(text: str | None) -> int:
     """Characters without blanks, Han counted twice."""
     if not text or text.isspace():
         return 0
+    if len(text) > _LONG:  # in stretches: as words it would take ten times its room
+        return sum(size(text[start : start + _LONG]) for start in range(0, len(text), _LONG))
     count = len("".join(text.split()))
     return count if text.isascii() else count + sum(map(len, _HAN.findall(text)))
 
@@ -68,7 +71,7 @@ def _is_leaf(element: Element) -> bool:
 def _shown(element: Element, is_whole: Callable[[Element], bool]) -> str:
     """Visible text; an element of which ``is_whole`` holds is read in one piece, with nothing hidden inside."""
     if is_whole(element):
-        return " ".join(all_text(element).split())
+        return squashed(all_text(element))
     parts: list[str] = [element.text or ""]  # joined now and then, for a large page's sake
     open_nodes: list[tuple[Iterator[Element], Element, bool]] = [(iter(element), element, False)]
     while open_nodes:
@@ -96,7 +99,7 @@ def _shown(element: Element, is_whole: Callable[[Element], bool]) -> str:
                     parts.append(" ")
                 if tail := parent.tail:
                     parts.append(tail)
-    return " ".join("".join(parts).split())
+    return squashed("".join(parts))
 
 
 def _weight(amount: int, linked: int, tag: Any) -> float:
@@ -203,7 +206,7 @@ class Measures:
             up = parents[number] if number else 0
             in_link, unseen, nearest = linked[up], hidden[up], block[up]
             if not unseen and number and (tail := element.tail) and not tail.isspace():
-                amount = len("".join(tail.split())) if tail.isascii() else size(tail)
+                amount = len("".join(tail.split())) if len(tail) < _LONG and tail.isascii() else size(tail)
                 text[up] += amount
                 own[nearest] += amount
                 if in_link:
@@ -221,7 +224,9 @@ class Measures:
                     links[number] = 1
             linked[number] = in_link
             if not unseen and (words := element.text) and not words.isspace():
-                amount = len("".join(words.split())) if words.isascii() else size(words)
+                amount = (
+                    len("".join(words.split())) if len(words) < _LONG and words.isascii() else size(words)
+                )
                 text[number] += amount
                 own[nearest] += amount
                 if in_link:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from corpus.cleaning.tags import squashed
+
 _SUPER = dict(
     zip(
         "0123456789+-−–=()abcdefghijklmnoprstuvwxyz",
@@ -59,4 +61,4 @@ def collapse(text: str) -> str:
         text = _INVISIBLE.sub("", text)
         if "\n" in text:
             text = _CJK_WRAP.sub("", text)
-    return " ".join(text.split())
+    return squashed(text)
