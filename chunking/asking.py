@@ -40,6 +40,9 @@ _PREFERRED = (
     "sentence",
     "recursive",
     "semantic",
+    "meta-chunker",
+    "lumberchunker",
+    "direct-llm",
     "fixed",
 )
 _CJK = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")

@@ -21,11 +21,11 @@ from functools import lru_cache
 from chunking.qchunker.guards import tokens_of
 from chunking.sentences import split_sentences
 from chunking.terms import STOP_CHARACTERS, STOP_WORDS
+from corpus.dashes import with_hyphens
 from corpus.fidelity import facts
 from corpus.quantities import Quantity, parse_quantities, plain_width
 from models.languages import is_chinese
 
-_DASHES = re.compile(r"[\u2010-\u2015\u2212\u2043]")
 _CODE = re.compile(
     r"(?<![A-Za-z0-9-])(?:[1-9]\d{1,6}-\d{2}-\d(?![\d-])|UN ?\d{4}(?!\d)|(?:EUH|H|P)\d{3}(?!\d)[A-Za-z]{0,2})"
 )
@@ -75,7 +75,7 @@ def figures(text: str) -> frozenset[str]:
 
     ``64.7 ℃`` and ``64.7°C``, full and half width are the same; a range gives its two ends.
     """
-    plain = _DASHES.sub("-", unicodedata.normalize("NFKC", _LIST_MARK.sub("", text)))
+    plain = with_hyphens(unicodedata.normalize("NFKC", _LIST_MARK.sub("", text)))
     codes = {match[0].replace(" ", "") for match in _CODE.finditer(plain)}
     apart = _JOINT.sub(lambda match: f"{match['unit'] or ''} ; ", _CODE.sub(" ; ", plain))
     found = (fact.partition(":") for fact in facts(apart))
@@ -304,7 +304,7 @@ class Bound:
 
 def _aligned(text: str) -> str:
     """Half-width; codes, locants and references (water = 1) blanked, every character in its place."""
-    plain = _DASHES.sub("-", plain_width(text))
+    plain = with_hyphens(plain_width(text))
     for pattern in (_CODE, _LOCANT, _REFERENCE):
         plain = pattern.sub(lambda match: " " * len(match[0]), plain)
     return plain

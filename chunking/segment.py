@@ -11,13 +11,17 @@ from pydantic import ValidationError
 from chunking import baselines
 from chunking.background import Backgrounds
 from chunking.chunkscore import ChunkScore, Pooling, chunk_score
-from chunking.errors import MethodError
-from chunking.hichunk import HiChunkOptions, hichunk
+from chunking.errors import MethodError, no_rule
+from chunking.hichunk import AssignLevels, HiChunkOptions, hichunk
 from chunking.partition import SegmentResult, Span, check_tiling, flat
-from chunking.qchunker import QChunkerOptions, qchunk
-from chunking.qchunker.slm import qchunk_slm
+from chunking.prompted import PROMPTED, direct, lumber, meta
+from chunking.qchunker import SKILLS, QChunkerOptions, qchunk
+from chunking.qchunker.slm import METHOD as SLM
+from chunking.qchunker.slm import SLM_SKILLS, qchunk_slm
+from chunking.qchunker.slm import require_models as require_slm
 from chunking.settings import ChunkSettings, Method
 from chunking.vectors import SentenceVectors
+from models.skills import Skill
 
 if TYPE_CHECKING:
     from models import Models
@@ -25,6 +29,22 @@ if TYPE_CHECKING:
 _WAITING = 100  # tables without vectors that may wait
 
 METHODS: tuple[str, ...] = get_args(Method)
+SKILLS_OF: dict[str, tuple[Skill[Any, Any], ...]] = {
+    **{method: (skill,) for method, skill in PROMPTED.items()},
+    "qchunker": SKILLS,
+    SLM: SLM_SKILLS,
+    "hichunk": (AssignLevels(),),
+}
+"""The skills that a method asks, in order; the others ask none."""
+ASKING: tuple[str, ...] = ("lumberchunker", "meta-chunker", "direct-llm", "qchunker-slm")
+"""Methods that only a model can answer; the others have rules, or ask nobody."""
+
+
+_WINDOWS = {
+    "lumberchunker": "lumber_window",
+    "meta-chunker": "meta_window",
+    "direct-llm": "direct_window",
+}
 
 
 class Segmenter:
@@ -60,7 +80,7 @@ class Segmenter:
     ) -> SegmentResult:
         """Partition a text. Raises MethodError for an unknown method, and the model layer's errors.
 
-        OfflineUnavailable among them: ``qchunker-slm`` has no rules.
+        OfflineUnavailable among them: the methods of :data:`ASKING` have no rules.
 
         The result is checked: its leaves tile the text.
         """
@@ -84,6 +104,12 @@ class Segmenter:
                 return qchunk_slm(
                     text, table, self.models, language, chosen.size, window, completion=completion
                 )
+            case "lumberchunker":
+                return lumber(text, table, self.models, language, chosen.size, chosen.lumber_window)
+            case "meta-chunker":
+                return meta(text, table, self.models, language, chosen.size, chosen.meta_window)
+            case "direct-llm":
+                return direct(text, table, self.models, language, chosen.size, chosen.direct_window)
             case "hichunk":
                 return hichunk(text, table, self.models, language, self._hichunk())
             case "semantic":
@@ -130,6 +156,8 @@ class Segmenter:
         elif method == "hichunk":
             options = self._hichunk()
             values |= {"window": options.window, "view": options.view, "max_level": options.max_level}
+        elif method in _WINDOWS:
+            values["window"] = getattr(chosen, _WINDOWS[method])
         elif method == "qchunker-slm":
             values |= {"window": chosen.qchunker_window, "completion": chosen.completion}
         elif method == "qchunker":
@@ -177,7 +205,7 @@ def segment(
 
     ``size`` in the token counter in force (``words``); ``options`` are fields of
     :class:`ChunkSettings`. Without ``models`` everything is answered offline,
-    which ``qchunker-slm`` cannot be (OfflineUnavailable). Raises MethodError for
+    which the methods of :data:`ASKING` cannot be (OfflineUnavailable). Raises MethodError for
     an unknown method or option.
     """
     try:
@@ -192,6 +220,14 @@ def segment(
 
         models = Models.offline()
     return Segmenter(models, settings).run(text, method, language)
+
+
+def require_models(method: str, models: Models, *, completion: bool) -> None:
+    """Raise OfflineUnavailable, naming the setting, where a method needs a model that is not set."""
+    if method == SLM:
+        require_slm(models, completion=completion)
+    elif method in PROMPTED and models.is_offline(PROMPTED[method].name):
+        no_rule(method, PROMPTED[method].name)
 
 
 def language_of(text: str) -> str:

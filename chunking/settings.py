@@ -6,7 +6,18 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-Method = Literal["fixed", "sentence", "recursive", "semantic", "qchunker", "qchunker-slm", "hichunk"]
+Method = Literal[
+    "fixed",
+    "sentence",
+    "recursive",
+    "semantic",
+    "lumberchunker",
+    "meta-chunker",
+    "direct-llm",
+    "qchunker",
+    "qchunker-slm",
+    "hichunk",
+]
 
 
 class ChunkSettings(BaseModel):
@@ -48,6 +59,17 @@ class ChunkSettings(BaseModel):
     seed: int = Field(default=0, ge=0, description="Seed of the samplers")
     qchunker_window: int = Field(
         default=12_000, ge=200, description="Largest document stretch shown to a model"
+    )
+    meta_window: int = Field(
+        default=4_000, ge=200, description="Largest document stretch shown to the meta-chunker (MoC)"
+    )
+    direct_window: int = Field(
+        default=2_000,
+        ge=100,
+        description="Largest document stretch that a model is asked to copy chunk by chunk (direct-llm)",
+    )
+    lumber_window: int = Field(
+        default=550, ge=20, description="LumberChunker's window: paragraphs are shown until it is passed"
     )
     completion: bool = Field(
         default=True, description="Review and complete chunks (off: the paper's w/o M_Ref)"

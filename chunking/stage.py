@@ -11,12 +11,8 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from chunking.hichunk import AssignLevels
 from chunking.partition import SegmentResult, node_id
-from chunking.qchunker import SKILLS
-from chunking.qchunker.slm import METHOD as SLM
-from chunking.qchunker.slm import SLM_SKILLS, require_models
-from chunking.segment import Segmenter
+from chunking.segment import SKILLS_OF, Segmenter, require_models
 from chunking.settings import ChunkSettings
 from corpus.asking import translated
 from corpus.catalogue.tables import Chunk, Document, Partition
@@ -24,24 +20,21 @@ from corpus.errors import SettingsError, TerminalError
 from corpus.ids import canonical_json, digest, fingerprint
 from corpus.stages import BaseStep, Item, Outcome, Stage, StageContext
 from models.errors import ModelError, OfflineUnavailable
-from models.skills import Skill
 
 if TYPE_CHECKING:
     from models import Models
 
 _VERSIONS = {
     "fixed": "1",
-    "sentence": "1",
-    "recursive": "1",
-    "semantic": "1",
-    "qchunker": "1",
-    SLM: "1",
-    "hichunk": "1",
-}
-_SKILLS: dict[str, tuple[Skill[Any, Any], ...]] = {
-    "qchunker": SKILLS,
-    SLM: SLM_SKILLS,
-    "hichunk": (AssignLevels(),),
+    "sentence": "2",
+    "recursive": "2",
+    "semantic": "2",
+    "lumberchunker": "1",
+    "meta-chunker": "1",
+    "direct-llm": "1",
+    "qchunker": "2",
+    "qchunker-slm": "2",
+    "hichunk": "2",
 }
 _SLICE = 500
 
@@ -49,13 +42,13 @@ _SLICE = 500
 def chunks_stage(settings: ChunkSettings, models: Models) -> Stage:
     """One step per method, named ``chunks.<method>``; an item is a document.
 
-    Raises SettingsError where ``qchunker-slm`` is named and has no model.
+    Raises SettingsError where a method is named that only a model can answer, and none is set.
     """
-    if SLM in settings.methods:
+    for method in settings.methods:
         try:
-            require_models(models, completion=settings.completion)
+            require_models(method, models, completion=settings.completion)
         except OfflineUnavailable as error:
-            raise SettingsError(f"chunks.methods names {SLM}: {error}") from error
+            raise SettingsError(f"chunks.methods names {method}: {error}") from error
     segmenter = Segmenter(models, settings)
     return Stage("chunks", [ChunkStep(method, segmenter) for method in settings.methods])
 
@@ -75,7 +68,7 @@ class ChunkStep(BaseStep):
     @property
     def concurrency(self) -> int:
         """Documents at once: several where a model is waited for."""
-        return self.segmenter.models.concurrency(*(skill.name for skill in _SKILLS.get(self.method, ())))
+        return self.segmenter.models.concurrency(*(skill.name for skill in SKILLS_OF.get(self.method, ())))
 
     def plan(self, ctx: StageContext) -> list[Item]:
         """Kept documents of the chosen kinds; keyed on version, settings and who answers."""
@@ -161,7 +154,7 @@ class ChunkStep(BaseStep):
         basis["version"] = self.version
         basis["skills"] = {
             skill.name: [models.identity(skill), models.draws(skill.name)]
-            for skill in _SKILLS.get(self.method, ())
+            for skill in SKILLS_OF.get(self.method, ())
         }
         if self._embeds():
             basis["embedding"] = models.embedder("cohesion").name

@@ -42,6 +42,9 @@ SKILLS: dict[str, tuple[str, ...]] = {
     "questions.generate": ("reword_question",),
     "chunks.qchunker": ("question_outline", "segment_text", "review_chunk", "complete_chunk"),
     "chunks.qchunker-slm": ("slm_generate", "slm_discriminate", "slm_refine"),
+    "chunks.lumberchunker": ("find_shift",),
+    "chunks.meta-chunker": ("meta_chunk",),
+    "chunks.direct-llm": ("direct_chunk",),
     "chunks.hichunk": ("assign_levels",),
     "evaluate.score": ("answer_question",),
 }
@@ -81,6 +84,31 @@ def _generated(skill: Skill[Any, Any], given: Any) -> Any:
     )
 
 
+def _unchanged(skill: Skill[Any, Any], given: Any) -> Any:
+    """No shift in a window: the fewest windows that a document can need."""
+    from chunking.prompted.lumber import Shift
+
+    return Shift(id=None)
+
+
+def _plain_pieces(given: Any) -> list[str]:
+    from models.tokens import count_words
+
+    return [given.text[start:end] for start, end in recursive(given.text, given.size, count_words)]
+
+
+def _masked(skill: Skill[Any, Any], given: Any) -> Any:
+    from chunking.prompted.mask import Masked
+
+    return Masked(chunks=[f"{piece[:20]}[MASK]{piece[-20:]}" for piece in _plain_pieces(given)])
+
+
+def _copied(skill: Skill[Any, Any], given: Any) -> Any:
+    from chunking.prompted.direct import Copies
+
+    return Copies(chunks=_plain_pieces(given))
+
+
 def _incomplete(skill: Skill[Any, Any], given: Any) -> Any:
     from chunking.qchunker.slm import Discrimination
 
@@ -95,6 +123,9 @@ STAND_INS: dict[str, StandIn] = {
     "assign_levels": by_rules,
     "slm_generate": _generated,
     "slm_discriminate": _incomplete,
+    "find_shift": _unchanged,
+    "meta_chunk": _masked,
+    "direct_chunk": _copied,
 }
 """Answers that later questions depend on. The others are rejected, which every step survives."""
 

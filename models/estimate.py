@@ -77,6 +77,9 @@ SHAPES: dict[str, Shape] = {
     "slm_generate": Shape(40, 0.4),  # outline and heads in one
     "slm_discriminate": Shape(10),
     "slm_refine": Shape(330),  # ambiguities, supplements, the chunk of about 200 again
+    "find_shift": Shape(10),
+    "meta_chunk": Shape(20, 0.16),  # first and last words of a chunk of 200
+    "direct_chunk": Shape(20, 1.1),  # the document again
     "assign_levels": Shape(20, 0.12),  # 8 tokens a point, a point for three lines or so
     "summarise_section": Shape(150),
     "write_question": Shape(150),

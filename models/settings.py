@@ -218,6 +218,10 @@ SKILL_DEFAULTS: dict[str, SkillModel] = {
     "slm_generate": SkillModel(),
     "slm_discriminate": SkillModel(),
     "slm_refine": SkillModel(),
+    # the prompted baselines of both papers
+    "find_shift": SkillModel(),
+    "meta_chunk": SkillModel(),
+    "direct_chunk": SkillModel(),
     "assign_levels": SkillModel(),
     "summarise_section": SkillModel(),
     "write_question": SkillModel(temperature=0.7, top_p=0.8),

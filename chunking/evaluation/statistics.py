@@ -39,6 +39,17 @@ class Bootstrap:
         known = np.array([a - b for a, b in pairs], dtype=np.float64)
         return self._estimate(known, float(known.mean()) if known.size else None)
 
+    def f1(self, counts: NDArray[np.float64]) -> Estimate:
+        """F1 of summed counts, shape (n, 3): hits, predicted, wanted of each item; items are resampled."""
+        if not len(counts) or not counts[:, 1:].sum():
+            return Estimate(None, None, None, 0)
+        sums = counts[self._indices(len(counts))].sum(axis=1)
+        drawn = 2 * sums[:, 0] / np.maximum(sums[:, 1] + sums[:, 2], 1)
+        hits, made, wanted = counts.sum(axis=0)
+        low, high = np.quantile(drawn, [self._tail, 1 - self._tail])
+        value = 2 * float(hits) / float(made + wanted)
+        return Estimate(_rounded(value), _rounded(float(low)), _rounded(float(high)), len(counts))
+
     def _estimate(self, known: NDArray[np.float64], value: float | None) -> Estimate:
         if value is None:
             return Estimate(None, None, None, 0)

@@ -11,11 +11,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
 from chunking.baselines import capped_cuts
+from chunking.errors import no_rule
 from chunking.partition import Node, SegmentResult, Span, flat
 from chunking.qchunker.guards import LENGTH_RATIO, guard
 from chunking.qchunker.heads import Located, locate_heads
@@ -23,7 +24,7 @@ from chunking.qchunker.reviewer import LocatedItem, MissingItem, Review, ReviewI
 from chunking.qchunker.sampling import structure
 from chunking.qchunker.segmenter import sentence_at, sentence_windows, spans_of, window_end
 from chunking.vectors import SentenceVectors
-from models.errors import AnswerRejected, OfflineUnavailable
+from models.errors import AnswerRejected
 from models.languages import wrong_language
 from models.prompts import Prompts, Quoted
 from models.skills import ACCEPT, Skill, Verdict
@@ -32,14 +33,6 @@ if TYPE_CHECKING:
     from models import Models
 
 METHOD = "qchunker-slm"
-
-
-def _no_rule(skill: str) -> NoReturn:
-    raise OfflineUnavailable(
-        f"{METHOD} needs a model for {skill}, and no rule stands for it: set model (and base_url) under "
-        f"[models.skills.{skill}], or models.model (HCHEM_MODELS__MODEL) for all skills",
-        reason="offline",
-    )
 
 
 # --- M_Gen ---------------------------------------------------------------------------------------------------
@@ -99,7 +92,7 @@ class SlmGenerate(Skill[GenerateIn, Generated]):
 
     def offline(self, given: GenerateIn) -> Generated:
         """Absent: it would be another method under this one's name."""
-        _no_rule(self.name)
+        no_rule(METHOD, self.name)
 
 
 # --- M_Disc and M_Ref ----------------------------------------------------------------------------------------
@@ -126,7 +119,7 @@ class SlmDiscriminate(Skill[ReviewIn, Discrimination]):
 
     def offline(self, given: ReviewIn) -> Discrimination:
         """Absent, as M_Gen is."""
-        _no_rule(self.name)
+        no_rule(METHOD, self.name)
 
 
 class Supplement(BaseModel):
@@ -171,7 +164,7 @@ class SlmRefine(Skill[ReviewIn, Refinement]):
 
     def offline(self, given: ReviewIn) -> Refinement:
         """Absent, as M_Gen is."""
-        _no_rule(self.name)
+        no_rule(METHOD, self.name)
 
 
 def _document_and_chunk(given: ReviewIn) -> dict[str, Quoted]:
@@ -205,7 +198,7 @@ def require_models(models: Models, *, completion: bool) -> None:
     """Raise OfflineUnavailable, naming the setting, unless every skill of the method has a model."""
     for skill in (SlmGenerate.name, *((SlmDiscriminate.name, SlmRefine.name) if completion else ())):
         if models.is_offline(skill):
-            _no_rule(skill)
+            no_rule(METHOD, skill)
 
 
 def qchunk_slm(

@@ -25,7 +25,8 @@ def chunk(
         typer.Option(
             "--method",
             "-m",
-            help="fixed, sentence, recursive, semantic, qchunker, qchunker-slm (needs a model) or hichunk.",
+            help="fixed, sentence, recursive, semantic, qchunker or hichunk; with a model also qchunker-slm, "
+            "lumberchunker, meta-chunker, direct-llm.",
         ),
     ] = "sentence",
     size: Annotated[

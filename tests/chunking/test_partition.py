@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from chunking import baselines
 from chunking.errors import MethodError, PartitionError
 from chunking.partition import check_tiling, pack
-from chunking.segment import METHODS, Segmenter, language_of, segment
+from chunking.segment import ASKING, METHODS, Segmenter, language_of, segment
 from chunking.sentences import split_sentences
 from chunking.settings import ChunkSettings
 from chunking.vectors import SentenceVectors
@@ -15,7 +15,9 @@ from models import Models
 from models.tokens import count_words
 from tests.chunking.embedder import HashedEmbedder
 
-RULED = [method for method in METHODS if method != "qchunker-slm"]  # that one needs a model: test_slm.py
+RULED = [
+    method for method in METHODS if method not in ASKING
+]  # those need a model: test_slm.py, test_prompted.py
 
 ZH = "# 甲醇\n\n甲醇又名木醇，是一种无色液体。沸点64.7 ℃。\n\n## 第四部分 急救措施\n吸入：迅速脱离现场。食入：饮足量温水。\n\n## 第五部分 消防措施\n用泡沫灭火。切断火源。\n"
 EN = "# Methanol\n\nMethanol is a liquid. It boils at 64.7 °C.\n\n## First aid\nInhalation: move to fresh air. Seek help.\n\n## Fire\nUse foam. Keep away.\n"
@@ -32,6 +34,10 @@ TEXTS = [
     "😀👩‍🔬 有毒！" * 50,
     "| a | b |\n|---|---|\n" + "| 1 | 2 |\n" * 60,
     "\n\n\n# \n##\n\n甲",
+    "甲醇methanol，乙醇ethanol；" * 300,  # one giant line, mixed, without a stop
+    "甲醇有毒。Methanol is toxic. 远离火种！" * 120,  # one giant line of sentences
+    ZH.replace("\n", "\r") + EN.replace("\n", "\u2028"),
+    "\ufeff甲醇\u200b有毒\u0301。\ud83d👍🏽\U0010ffff\x00\x0b\x0c",
 ]
 PIECES = st.sampled_from(
     [
