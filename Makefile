@@ -10,7 +10,7 @@ WORKERS ?= logical
 # Tests start hundreds of Python processes; where images forbid to write byte code, each would compile everything anew
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-local-llm check lock clean
+.PHONY: run test test-local-llm neo4j check lock clean
 .DEFAULT_GOAL := run
 
 ## run: install, then run the whole pipeline on the sample site
@@ -24,6 +24,14 @@ test: $(VENV)/.ready-dev
 ## test-local-llm: the model layer against a real server, llama.cpp with the small model inside a package
 test-local-llm: $(VENV)/.ready-local-llm
 	$(BIN)/python -m pytest -m local_llm $(PYTEST_ARGS)
+
+## neo4j: the jars of a Neo4j community server for the tests of the graph (Maven and Java 17 or 21; 140 MB)
+neo4j: $(VENV)/neo4j/.ready
+
+$(VENV)/neo4j/.ready: tests/servers/neo4j/pom.xml
+	rm -rf $(VENV)/neo4j
+	mvn --batch-mode --no-transfer-progress --quiet -f tests/servers/neo4j/pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(VENV)/neo4j
+	@touch $@
 
 ## check: style, types, import directions
 check: $(VENV)/.ready-dev

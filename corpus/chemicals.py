@@ -25,7 +25,8 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from corpus.catalogue import Catalogue
-from corpus.catalogue.tables import Chemical, ChemicalName
+from corpus.catalogue.tables import Chemical, ChemicalClaim, ChemicalName
+from corpus.chemical_claims import FORMULA, NAME, UN, Claims, imported_source
 from corpus.chemical_lists import ListRow, LoadReport, RemovalReport, check_row, read_rows, right_check_digit
 from corpus.errors import SettingsError, TerminalError
 from corpus.ids import digest
@@ -33,12 +34,9 @@ from corpus.name_sources import (
     ALIAS,
     LIST_ID,
     USER,
-    USER_LIST,
     holder_of,
     is_users,
-    old_source_of,
     owner,
-    shortened,
     source_of,
 )
 from corpus.names import as_cas, find_cas, normalise_name, simplified, valid_cas
@@ -112,6 +110,7 @@ _SOLUTION = re.compile(
     re.IGNORECASE,
 )
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
+_SLICE = 500  # keys per statement: databases limit the number of parameters
 
 
 @dataclass(frozen=True)
@@ -359,9 +358,13 @@ def store_records(
 ) -> LoadReport:
     """Merge records into the catalogue by key. Names whose source is in ``replace`` are replaced.
 
-    Scalars that are there already are kept; hazard flags and UN numbers are united.
+    Scalars that are there already are kept; hazard flags and UN numbers are united. What a
+    user's record says is claimed, so that it can be taken back.
     """
     report = LoadReport(total=len(records))
+    claims = Claims(session)
+    for source in replace:
+        claims.drop_source(source)
     present = {row.key: row for row in session.scalars(select(Chemical))}
     names: dict[str, dict[str, ChemicalName]] = {}
     for row in session.scalars(select(ChemicalName)):
@@ -374,7 +377,8 @@ def store_records(
             session.add(chemical)
             present[record.key] = chemical
         changed = _update(chemical, record)
-        changed |= _update_names(session, record, names.setdefault(record.key, {}), replace)
+        _claim(claims, record, names.setdefault(record.key, {}))
+        changed |= _update_names(session, record, names[record.key], replace, claims)
         report.names += len(names[record.key])
         if is_new:
             report.added += 1
@@ -383,8 +387,21 @@ def store_records(
         else:
             report.unchanged += 1
     if replace:
-        _drop_stale(session, {record.key for record in records}, names, replace)
+        _drop_stale(session, {record.key for record in records}, names, replace, claims)
     return report
+
+
+def _claim(claims: Claims, record: ChemicalRecord, present: Mapping[str, ChemicalName]) -> None:
+    """Note what a user's record says; of a built-in one only the names that a user's source brought first."""
+    for name in record.names:
+        name_id = _name_id(record.key, name)
+        row = present.get(name_id)
+        if is_users(record.provenance) or (row is not None and is_users(row.source)):
+            claims.add(record.key, owner(name.source), NAME, name_id)
+    if is_users(record.provenance):
+        for kind, values in ((UN, record.un_numbers), (FORMULA, filter(None, [record.formula]))):
+            for value in values:
+                claims.add(record.key, record.provenance, kind, value)
 
 
 def _update(chemical: Chemical, record: ChemicalRecord) -> bool:
@@ -405,7 +422,11 @@ def _update(chemical: Chemical, record: ChemicalRecord) -> bool:
 
 
 def _update_names(
-    session: Session, record: ChemicalRecord, present: dict[str, ChemicalName], replace: Sequence[str]
+    session: Session,
+    record: ChemicalRecord,
+    present: dict[str, ChemicalName],
+    replace: Sequence[str],
+    claims: Claims,
 ) -> bool:
     changed = False
     wanted: set[str] = set()
@@ -424,7 +445,8 @@ def _update_names(
             session.add(present[name_id])
             changed = True
     for name_id in [i for i, row in present.items() if row.source in replace and i not in wanted]:
-        session.delete(present.pop(name_id))
+        if not claims.hand_over(present[name_id]):
+            session.delete(present.pop(name_id))
         changed = True
     return changed
 
@@ -434,14 +456,30 @@ def _is_main(row: ChemicalName, language: str) -> bool:
 
 
 def _drop_stale(
-    session: Session, kept: set[str], names: Mapping[str, Mapping[str, ChemicalName]], replace: Sequence[str]
+    session: Session,
+    kept: set[str],
+    names: Mapping[str, Mapping[str, ChemicalName]],
+    replace: Sequence[str],
+    claims: Claims,
 ) -> None:
     """Substances that only the replaced sources knew and that they no longer contain."""
+    gone: list[str] = []
     for key in sorted(set(names) - kept):
         rows = names[key].values()
-        if rows and all(row.source in replace for row in rows):
-            session.execute(delete(ChemicalName).where(ChemicalName.key == key))
-            session.execute(delete(Chemical).where(Chemical.key == key))
+        if not rows or not all(row.source in replace for row in rows):
+            continue
+        stay = [row for row in rows if claims.hand_over(row)]
+        if not stay:
+            gone.append(key)
+            continue
+        for row in rows:
+            if row not in stay:
+                session.delete(row)
+        session.get_one(Chemical, key).provenance = owner(stay[0].source)
+    for start in range(0, len(gone), _SLICE):
+        keys = gone[start : start + _SLICE]
+        for table in (ChemicalName, Chemical, ChemicalClaim):
+            session.execute(delete(table).where(table.key.in_(keys)))
 
 
 # --- entries of the user ------------------------------------------------------
@@ -619,7 +657,8 @@ def remove_chemical(
         chosen = [row for row in rows if not name or row.normalised == normalise_name(name)[:512]]
         if name and not chosen:
             raise SettingsError(f"{key} has no name {name!r}")
-        own = [row for row in chosen if owner(row.source) == USER]
+        claims = Claims(session, {key})
+        own = [row for row in chosen if claims.claims(USER, row)]
         provenance = session.get_one(Chemical, key).provenance
         if not own and (rows or provenance != USER):
             holders = sorted({holder_of(row.source) for row in chosen} or {holder_of(provenance)})
@@ -627,7 +666,7 @@ def remove_chemical(
                 f"{name or which!r} is of {' and '.join(holders)}, not of what was added; nothing to remove "
                 "(--list takes back what a list brought, the built-in repository stays)"
             )
-        return _remove(session, own, {key}, USER, dry_run=dry_run)
+        return _remove(session, own, {key}, USER, claims, dry_run=dry_run)
 
 
 def not_found(which: str) -> str:
@@ -653,80 +692,62 @@ def remove_list(
     it is protected.
     """
     with catalogue.writing() as session:
-        source = _imported(session, str(which), protected)
-        rows = session.scalars(
-            select(ChemicalName).where(ChemicalName.source.in_((source, source + ALIAS)))
-        ).all()
-        bare = set(session.scalars(select(Chemical.key).where(Chemical.provenance == source)))
-        return _remove(session, rows, {row.key for row in rows} | bare, source, dry_run=dry_run)
-
-
-def _imported(session: Session, which: str, protected: Sequence[Path]) -> str:
-    """The source of the imported list that is meant."""
-    known = {
-        owner(source)
-        for column in (ChemicalName.source, Chemical.provenance)
-        for source in session.scalars(select(column).where(column.startswith(USER_LIST)).distinct())
-    }
-    path = Path(which)
-    by_name = False
-    if source_of(path) in known:
-        found = {source_of(path)}
-    elif re.fullmatch(r"(?:.* )?#[0-9a-f]{8}", which):
-        found = {source for source in known if source.endswith(f" {which[-9:]}")}
-    else:
-        # earlier versions stored the bare name; a file that is there but was not imported is not another of its name
-        found, by_name = {old_source_of(path)} & known, True
-        if path.name == which and not path.is_file():
-            found |= {source for source in known if LIST_ID.sub("", source) == shortened(path)}
-    if len(found) > 1:
-        raise SettingsError(
-            f"several lists are called {path.name!r}: {', '.join(map(holder_of, sorted(found)))}; "
-            "give the path or the #id"
-        )
-    if not found:
-        raise SettingsError(f"no name came from a list {which!r}")
-    (source,) = found
-    if source in map(source_of, protected) or (by_name and path.name in {p.name for p in protected}):
-        raise SettingsError(
-            f"{holder_of(source)} is (or has the name of) the list of the sample source, which the sample site "
-            "is asked for; it is not removed. For a list of your own give its path or #id"
-        )
-    return source
+        source = imported_source(session, str(which), protected)
+        claims = Claims(session)
+        keys = claims.keys(source)
+        keys |= set(session.scalars(select(Chemical.key).where(Chemical.provenance == source)))
+        query = select(ChemicalName)
+        rows = [row for row in session.scalars(query) if claims.claims(source, row)]
+        return _remove(session, rows, {row.key for row in rows} | keys, source, claims, dry_run=dry_run)
 
 
 def _remove(
-    session: Session, names: Sequence[ChemicalName], keys: Iterable[str], source: str, *, dry_run: bool
+    session: Session,
+    names: Sequence[ChemicalName],
+    keys: Iterable[str],
+    source: str,
+    claims: Claims,
+    *,
+    dry_run: bool,
 ) -> RemovalReport:
-    """Delete the names, all of one source; built-in names among them and built-in values come back."""
+    """Take back what one source says: names and values that nobody else claims go, built-in ones come back."""
     report = RemovalReport()
     given: dict[str, dict[str, str]] = {key: {} for key in sorted(keys)}
     for row in sorted(names, key=lambda row: (row.language, row.normalised)):
-        given[row.key][row.name_id] = row.name
-        session.delete(row)
+        own = claims.owns(source, row)
+        claims.drop(row.key, source, NAME, row.name_id)
+        if own and not claims.hand_over(row):
+            given[row.key][row.name_id] = row.name
+            session.delete(row)
+    for key in given:
+        claims.take_back_values(session.get_one(Chemical, key), source)
     session.flush()
     built_in: dict[str, ChemicalRecord] = {}
     restored: list[ChemicalRecord] = []
     for key, taken in given.items():
         sources = sorted(session.scalars(select(ChemicalName.source).where(ChemicalName.key == key)))
         chemical = session.get_one(Chemical, key)
-        if not sources and chemical.provenance == source:
+        came_with_it = chemical.provenance in (source, LIST_ID.sub("", source))
+        if not sources and came_with_it:
             session.delete(chemical)
+            claims.forget(key)
             report.gone.append(key)
             continue
+        chemical.formula = chemical.formula or claims.first(key, FORMULA)
         if chemical.provenance not in (PACKAGE, TABLE) and not set(sources) & set(_BUILT_IN):
-            if chemical.provenance == source:
+            if came_with_it:
                 chemical.provenance = owner(sources[0])
             continue
         built_in = built_in or {record.key: record for record in build_repository()}
         if key not in built_in:
             continue
         record = replace(built_in[key], hazards={})  # lists do not touch hazard flags
-        if any(map(is_users, sources)):
+        users = any(map(is_users, sources)) or bool(claims.users(key))
+        if users:
             record.names = [name for name in record.names if _name_id(key, name) in taken]
         else:  # what the list said beside names must not stay; what both named must not go
             chemical.formula, chemical.un_numbers = None, []
-        if chemical.provenance == source or not any(map(is_users, sources)):
+        if came_with_it or not users:
             chemical.provenance = record.provenance
         restored.append(record)
     session.flush()

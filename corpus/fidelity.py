@@ -13,13 +13,13 @@ import unicodedata
 from collections import Counter
 from functools import lru_cache
 
+from corpus.dashes import with_hyphens
 from corpus.names import ELEMENT_SYMBOL
 
 _SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺"
 _RAISED = re.compile(rf"<sup>\s*([-+−–]?\d{{1,3}}[-+−]?)\s*</sup>|([{_SUPERSCRIPTS}]+)")
 _PLAIN_SUPERSCRIPTS = str.maketrans(_SUPERSCRIPTS, "0123456789-+")
 _TAGS = re.compile(r"</?(?:sub|sup|br)\s*/?>")
-_DASHES = re.compile(r"[\u2010-\u2015\u2212\u2043]")
 # What no reader sees. It goes first: with it between them, letters and their accents would not be composed.
 INVISIBLE = re.compile(r"[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]|[\x00-\x08\x0e-\x1f\x7f]")
 _ESCAPED = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
@@ -79,7 +79,7 @@ def _as_plain(text: str) -> str:
     text = INVISIBLE.sub("", text)
     text = _RAISED.sub(lambda m: "^" + (m[1] or m[2].translate(_PLAIN_SUPERSCRIPTS)), text)
     text = _TAGS.sub(lambda m: " " if "br" in m[0] else "", text)
-    text = _DASHES.sub("-", unicodedata.normalize("NFKC", _ESCAPED.sub("", text)))
+    text = with_hyphens(unicodedata.normalize("NFKC", _ESCAPED.sub("", text)))
     return re.sub(r"[\s|*_#`]+", " ", text).replace("〜", "~").replace("∼", "~")
 
 

@@ -13,9 +13,14 @@ import unicodedata
 from functools import lru_cache
 from typing import Any
 
+from corpus.dashes import DASHES
+
 _CAS = re.compile(r"[1-9]\d{1,6}-\d{2}-\d")
-_CAS_LOOSE = re.compile(r"(?<![\w.-])([1-9]\d{1,6}) ?- ?(\d{2}) ?- ?(\d)(?![\w-]|\.\d)")
-_DASHES = re.compile(r"[\u2010-\u2015\u2212\u2043\ufe58\ufe63\uff0d\u30fc\u00ad]")
+_ALPHABETS = r"A-Za-z_\u00c0-\u024f\u0370-\u03ff\u0400-\u04ff"  # Chinese has no blanks: 号 may touch a number
+_CAS_LOOSE = re.compile(
+    rf"(?<![{_ALPHABETS}\d.-])([1-9]\d{{1,6}}) ?- ?(\d{{2}}) ?- ?(\d)(?![{_ALPHABETS}\d-]|\.\d)"
+)
+_DASHES = re.compile(f"[{DASHES}\u30fc\u00ad]")  # and what stands for them in names: ー, soft hyphen
 _BRACKETS = str.maketrans("[]{}【】〔〕〖〗〈〉⟨⟩", "()()()()()()()")
 _QUOTES = str.maketrans(dict.fromkeys("‘’‛′´`ʹ＇", "'") | dict.fromkeys('″“”"＂', "''"))
 _GREEK = {

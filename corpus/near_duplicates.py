@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from rapidfuzz import fuzz
 
 from corpus import lexicon
+from corpus.dashes import with_hyphens
 from corpus.fidelity import facts, negations, numbers_in_order
 from corpus.ids import digest
 from corpus.names import find_cas, simplified
@@ -41,7 +42,6 @@ _MIN_CONTAINED = 60  # shingles; a shorter page is "contained" by chance
 # One shingle in 32 is sampled for the search of containers (Irber et al. 2022, FracMinHash). Those that stand in
 # more than 300 documents are a template's and say nothing; of the rest a container must hold half.
 _SAMPLED, _COMMON, _SHARED = 32, 300, 0.5
-_DASH = re.compile(r"[\u2010-\u2015\u2212\ufe63\uff0d]")
 _BARE = re.compile(r"\d+|[-+]\d{6,}")
 _SENTENCE_END = re.compile(r"[。；;！？!?\n]|\.(?=\s|$)")
 _SAME_SENTENCE = 75  # of 100: two sentences that differ in a word or two
@@ -82,7 +82,7 @@ class Candidate:
     @cached_property
     def exact(self) -> str:
         """Equal for texts that differ in blanks, width, case and marks only; signs and parted digits count."""
-        text = _DASH.sub("-", unicodedata.normalize("NFKC", self.text).lower())
+        text = with_hyphens(unicodedata.normalize("NFKC", self.text).lower())
         text = re.sub(r"[\s|*_#`]+|-{3,}", " ", text)
         return digest("exact", re.sub(r"(?<!\d) | (?!\d)", "", text))
 

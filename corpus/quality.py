@@ -10,7 +10,10 @@ The offline answer is a formula over measurable features of the cleaned text:
 * authority = 5·sat(authority signs + SDS sections/4 + articles/10, 3)
 * score = 0.30·density + 0.20·safety + 0.25·completeness + 0.15·readability + 0.10·authority
 
-with sat(x, k) = 1 − e^(−x/k), and a Chinese character as 0.7 of a token where it says
+A number whose unit stands in the label of its row or column ("闪点(℃) | 29", "Boiling point (°C): 56")
+is a quantity as well.
+
+With sat(x, k) = 1 − e^(−x/k), and a Chinese character as 0.7 of a token where it says
 "per 100". A page that is not a document is capped at 1.5. What it
 is follows from its form (``page_type``), never from its address:
 
@@ -42,11 +45,13 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, Field
 
 from corpus import lexicon
+from corpus.dashes import with_hyphens
 from corpus.headings import level_of, sections_of
 from corpus.names import simplified
 from corpus.orders import span_with_orders, title_without_orders, without_orders
 from corpus.quantities import is_no_data
 from corpus.settings import QualitySettings
+from corpus.units import parse_unit
 from models.languages import language_of, wrong_language
 from models.prompts import Prompts, Quoted
 from models.skills import ACCEPT, Skill, Verdict
@@ -234,7 +239,7 @@ def measure(text: str, *, title: str, count: Callable[[str], int], link_share: f
     features = TextFeatures(
         tokens=tokens if text.strip() else 0,
         chemistry_per_100=per_100(lexicon.CHEMISTRY),
-        quantities_per_100=per_100(lexicon.QUANTITY),
+        quantities_per_100=per_100(lexicon.QUANTITY) + 100 * _labelled_quantities(lines) / size,
         identifiers_per_100=per_100(lexicon.IDENTIFIER),
         safety_per_100=per_100(lexicon.SAFETY) + 2 * per_100(lexicon.HAZARD_CODE),
         headings=headings,
@@ -301,6 +306,64 @@ def _no_data_share(lines: Sequence[str]) -> float:
         entries += 1
         empty += all(is_no_data(value) or lexicon.NO_VALUE.match(value) is not None for value in values)
     return empty / entries if entries >= _MIN_ENTRIES else 0.0
+
+
+_UNIT_IN_LABEL = re.compile(
+    r"[^\W\d_].*?(?:[(（\[【]\s*([^()（）\[\]【】]{1,16})\s*[)）\]】]|(?:[/／,，]|\bin)\s*([^\s,，/／]{1,12})|(℃|℉|°[CF]|[%％‰])(?:\s?[(（\[]\s?[VvMmWw]\s?[/／]\s?[VvMmWw]\s?[)）\]])?)\W{0,3}$"
+)
+_BARE_VALUE = re.compile(
+    r"[<>≤≥≦≧≈~约>=\s]{0,4}[-+±]?\s?\d[\d.,]*(?:\s?(?:[-~～至]|to)\s?[-+]?\d[\d.,]*)?(?:\s?[(（\[][^()（）]{0,30}[)）\]])?[.。;；,，]?"
+)
+_LONGEST_LABEL, _LONGEST_VALUE = 60, 80
+
+
+def _labelled_quantities(lines: Sequence[str]) -> int:
+    """Numbers without a unit of their own whose unit stands in the label of their row or column."""
+    found = 0
+    columns: set[int] = set()  # of the present table, those whose heading has a unit
+    previous_was_row = False
+    for line in lines:
+        if not line.startswith("|"):
+            columns, previous_was_row = set(), False
+            label, value = _parted(line)
+            found += _has_unit(label) and _is_bare(value)
+            continue
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if not previous_was_row:
+            columns = {number for number, cell in enumerate(cells) if number and _has_unit(cell)}
+            if len(columns) == 1 and len(cells) == 2:
+                columns = set()  # "Property | Value (°C)" heads rows of all kinds
+        previous_was_row = True
+        row = _has_unit(cells[0])
+        found += sum(
+            _is_bare(cell) and (row or number in columns)
+            for number, cell in enumerate(cells)
+            if number and not (row and number > 1 and number not in columns)
+        )
+    return found
+
+
+def _parted(line: str) -> tuple[str, str]:
+    """Label and value of a line "label: value"; a colon within brackets parts nothing."""
+    for match in re.finditer("[:：]", line[: _LONGEST_LABEL + 1]):
+        label = line[: match.start()]
+        if label.count("(") + label.count("（") == label.count(")") + label.count("）"):
+            return label.strip("-*+•· "), line[match.end() :].strip("* ")
+    return "", ""
+
+
+def _has_unit(label: str) -> bool:
+    if not 1 < len(label) <= _LONGEST_LABEL:
+        return False
+    match = _UNIT_IN_LABEL.search(label)
+    return match is not None and any(unit and parse_unit(unit) is not None for unit in match.groups())
+
+
+def _is_bare(value: str) -> bool:
+    if len(value) > _LONGEST_VALUE:
+        return False
+    plain = with_hyphens(value)
+    return _BARE_VALUE.fullmatch(plain) is not None and lexicon.QUANTITY.search(plain) is None
 
 
 def _offers(text: str, size: float) -> float:
@@ -419,7 +482,7 @@ class ScoreDocument(Skill[ScoreGiven, Score]):
     """Score a document from 0 to 5 for a knowledge base on chemicals and their safety."""
 
     name: ClassVar[str] = "score_document"
-    version: ClassVar[str] = "4"
+    version: ClassVar[str] = "5"
     output: ClassVar[type[BaseModel]] = Score
     prompts: ClassVar[Prompts] = Prompts(__package__, "score_document")
 

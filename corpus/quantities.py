@@ -77,8 +77,8 @@ def plain_width(text: str) -> str:
 
 
 _NO_DATA = re.compile(
-    r"^\W*(?:暂?无(?:相关)?(?:可用|有效|可靠)?(?:的)?(?:数据|资料|信息)(?:资料|可用)?|无可用数据|没有(?:相关)?(?:数据|资料)|未(?:测定|确定|知|提供|获得)|不详"
-    r"|无意义|不适用|缺乏资料|资料缺乏|no (?:relevant )?(?:data|information)(?: is| are)?(?: available)?"
+    r"^\W*(?:[暂暫尚]?[无無](?:相[关關])?(?:可用|有效|可靠)?(?:的)?(?:[数數][据據]|[资資]料|信息|資訊)(?:[资資]料|可用)?|[无無]可用[数數][据據]|[没沒]有(?:相[关關])?(?:[数數][据據]|[资資]料)"
+    r"|未(?:[测測]定|确定|確定|知|提供|[获獲]得)|不[详詳]|[无無]意[义義]|不[适適]用|缺乏[资資]料|[资資]料缺乏|no (?:relevant )?(?:data|information)(?: is| are)?(?: available)?"
     r"|(?:data )?not (?:available|applicable|determined|established|known|tested)|n\.?\s?/?\s?a\.?|n\.?d\.?|none (?:available|established)|unknown)"
     r"\W*$",
     re.IGNORECASE,
@@ -97,31 +97,39 @@ def is_no_data(text: str) -> bool:
 # --- numbers ----------------------------------------------------------------
 
 _EXPONENT = r"(?:\^\{?\s?[-+]?\d{1,2}\}?|<sup>\s?[-+−]?\d{1,2}\s?</sup>|[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2}|[-+]\d{1,2}(?!\d)|[1-9]\d?(?!\d))"
-_BODY = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,3}(?:[\u2009\u202f]\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+"
+_BODY = (
+    r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,3}(?:[\u2009\u202f]\d{3})+(?!\d)|\d{1,3}(?:['’]\d{3})+(?!\d)"
+    r"|\d+(?=\.\d{3}[ \u2009\u202f]\d{3}(?!\d))|\d+)(?:\.\d{3}(?:[ \u2009\u202f]\d{3})+(?!\d)|\.\d+)?|\.\d+"
+)
 _NUMBER = rf"(?:[-+]\s?|[–—](?=\d))?(?:{_BODY})(?:\(\d{{1,2}}\)(?=\s?[°℃A-Za-z]))?(?:\s?[×xX*✕·∙]\s?10{_EXPONENT}|[eE][-+]?\d{{1,2}})?"
 _POWER = r"(?:[-+]\s?)?10(?:\^\{?\s?[-+]?\d{1,2}\}?|<sup>\s?[-+−]?\d{1,2}\s?</sup>|[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2})"
 _NUM = rf"(?:{_POWER}|{_NUMBER})"
 _OPERATOR = (
-    r"≤|≥|<=|>=|<|>|[~≈]|约为?|大约|不(?:低于|小于|少于)|不(?:高于|超过|大于)|(?:大于|高于|超过)(?:或?等于)?|(?:小于|低于)(?:或?等于)?"
+    r"≤|≥|<=|>=|<|>|[~≈]|约为?|大约|不(?:宜|得|应|能|可|要|应当|允许)?(?:低于|小于|少于)|不(?:宜|得|应|能|可|要|应当|允许)?(?:高于|超过|大于|多于)|(?:大于|高于|超过)(?:或?等于)?|(?:小于|低于)(?:或?等于)?"
+    r"|最(?:小|低)(?:值)?(?:为|:)?|最(?:大|高)(?:值)?(?:为|:)?|至少|至多|不少于|不多于|(?<!\d )(?<!\d)(?:min(?:imum|\.)|max(?:imum|\.)):?"
+    r"|\b(?:not|n't|no) (?:be )?(?:exceed(?:ing)?|above|over|more than|higher than|greater than|in excess of)|\b(?:not|no) (?:be )?(?:below|under|less than|lower than|fewer than)"
     r"|(?:about|approx(?:imately|\.)?|circa|ca?\.|around|less than or equal to|greater than or equal to|less than|more than|greater than"
-    r"|at least|at most|up to|not more than|not less than|below|above|under|over)"
+    r"|at least|at most|up to|exceeding|exceeds|higher than|lower than|below|above|under|over)"
 )
 _RANGE = r"\s*(?:~|–|—|-|to|至|到)\s*"
 _QUANTITY = re.compile(
-    rf"(?P<op>{_OPERATOR})?\s?(?<![A-Za-z0-9.,])(?<!\d[-–—/])(?P<low>{_NUM})(?P<lost>(?<=10)-\d(?![\d.]))?"
-    rf"(?:\s?(?P<lowunit>(?>{UNIT_PATTERN}))?(?P<sep>{_RANGE})(?P<high>{_NUM})|\s?±\s?(?P<pm>{_BODY}))?"
+    rf"(?P<op>{_OPERATOR})?(?P<between>\bbetween\s|介于|在(?=[^,，。;；]{{1,24}}之间))?\s?(?:(?<![A-Za-z0-9.'’])(?<!\d,)|(?<=[mM]in\.)|(?<=[mM]ax\.))(?<!\d[-–—/])(?P<low>{_NUM})(?P<lost>(?<=10)-\d(?![\d.]))?"
+    rf"(?:\s?(?P<lowunit>(?>{UNIT_PATTERN}))?(?P<sep>{_RANGE}|(?(between)\s*(?:and|和|与)\s*|(?!)))(?P<high>{_NUM})|\s?±\s?(?P<pm>{_BODY}))?"
     rf"(?:\s?(?P<unit>{UNIT_PATTERN}))?(?P<after>\s?(?:以下|以上|左右|or (?:less|more|below|above)))?",
     re.IGNORECASE,
 )
 _SYMBOLS = {"≦": "<=", "≤": "<=", "≥": ">=", "~": "~", "≈": "~", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
 _WORDS: tuple[tuple[str, str], ...] = (
     (
-        r"不(?:低于|小于|少于)|.*(?:大于|高于|超过)或?等于|at least|not less than|greater than or equal.*",
+        r"不.*(?:低于|小于|少于)|最(?:小|低).*|至少|min.*|.*(?:大于|高于|超过)或?等于|at least|(?:not|no) .*(?:below|under|less|lower|fewer).*|greater than or equal.*",
         ">=",
     ),
-    (r"不(?:高于|超过|大于)|.*(?:小于|低于)或?等于|at most|up to|not more than|less than or equal.*", "<="),
-    (r"大于|高于|超过|more than|greater than|above|over", ">"),
-    (r"小于|低于|less than|below|under", "<"),
+    (
+        r"不.*(?:高于|超过|大于|多于)|最(?:大|高).*|至多|max.*|.*(?:小于|低于)或?等于|at most|up to|(?:not|no|n't) .*|less than or equal.*",
+        "<=",
+    ),
+    (r"大于|高于|超过|more than|greater than|higher than|exceed.*|above|over", ">"),
+    (r"小于|低于|less than|lower than|below|under", "<"),
 )
 
 
@@ -141,7 +149,7 @@ def parse_number(text: str) -> float | None:
     "1,5" and "2×100" are ambiguous.
     """
     shown = plain_width(text).strip().replace("–", "-").replace("—", "-")
-    shown = re.sub(r"</?sup>|[\s\u2009\u202f{}]", "", shown)
+    shown = re.sub(r"</?sup>|[\s\u2009\u202f{}]|(?<=\d)['’](?=\d{3})", "", shown)
     power = re.fullmatch(r"([-+]?)10(?:\^|(?=[⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹]))(.+)", shown)
     if power:
         exponent = _int(power[2])
@@ -254,7 +262,12 @@ def _reading(match: re.Match[str]) -> _Reading | None:
     end = match.end("unit") if match["unit"] else _number_end(match)
     if match["after"]:
         end = match.end("after")
-    if end < len(text) and text[end - 1] in "0123456789" and re.match(r"[\d.,]\d", text[end:]):
+    if (
+        not match["unit"]
+        and end < len(text)
+        and text[end - 1] in "0123456789"
+        and re.match(r"[\d.,]\d", text[end:])
+    ):
         return None  # a longer number that the pattern did not understand
     low = parse_number(match["low"])
     if low is None:
@@ -278,8 +291,16 @@ def _reading(match: re.Match[str]) -> _Reading | None:
     lower_unit = parse_unit(match["lowunit"]) if match["lowunit"] else None
     if lower_unit and unit and lower_unit != unit:
         return None
+    sign = re.match(r"\s?([≤<≥>])=?\s?(?=[A-Za-z一-鿿])", text[end:]) if unit or lower_unit else None
     return _bounded(
-        operator, (match["after"] or "").strip().lower(), low, high, unit or lower_unit, begin, end
+        operator,
+        (match["after"] or "").strip().lower(),
+        low,
+        high,
+        unit or lower_unit,
+        begin,
+        end,
+        _FACING[sign[1]] if sign else "",
     )
 
 
@@ -296,8 +317,19 @@ def _range(low: float, high: float, separator: str) -> tuple[float, float] | Non
     return None
 
 
+# "23℃≤闪点<61℃": a number before the sign bounds from the other side
+_FACING = {"≤": ">=", "<": ">", "≥": "<=", ">": "<"}
+
+
 def _bounded(
-    operator: str, after: str, low: float, high: float | None, unit: Unit | None, start: int, end: int
+    operator: str,
+    after: str,
+    low: float,
+    high: float | None,
+    unit: Unit | None,
+    start: int,
+    end: int,
+    facing: str = "",
 ) -> _Reading:
     if after in {"以下", "or less", "or below"}:
         operator = "<="
@@ -306,6 +338,8 @@ def _bounded(
     elif after == "左右":
         operator = "~"
     single = low == high
+    if single and operator == "=" and facing:
+        operator = facing
     if operator in {"<", "<="} and single:
         return _Reading(operator, None, high, unit, start, end)
     if operator in {">", ">="} and single:
@@ -357,11 +391,11 @@ def _assemble(
     kept: list[tuple[_Reading, Unit | None]] = []
     for reading, unit in wanted:
         bracketed = _depth(text, start, reading.start) > 0
-        if kept and _is_condition(text, reading):
+        if kept and bracketed and _repeats(kept[-1], reading, unit):
+            continue
+        if (kept or bracketed) and _is_condition(text, reading):
             others.append(reading)
-        elif (kept and bracketed and _repeats(kept[-1], reading, unit)) or (
-            kept and not bracketed and _repeats(kept[-1], reading, unit) and unit != kept[-1][1]
-        ):
+        elif kept and not bracketed and _repeats(kept[-1], reading, unit) and unit != kept[-1][1]:
             continue
         elif bracketed and kept:
             others.append(reading)
@@ -473,10 +507,24 @@ def _conditions(
     if duration:
         found["duration"] = f"{duration[1]} {_DURATION_UNIT[duration[2][0].lower()]}"
     for other in others:
+        if other.operator not in {"=", "~"}:
+            continue  # a bound of its own ("相对湿度不超过80%") is no circumstance of another value
         kind = _condition_kind(other)
+        if kind == "concentration" and _in_other_terms(reading, other):
+            continue
         if kind and kind not in found:
             found[kind] = text[other.start : other.end].strip()
     return found
+
+
+def _in_other_terms(reading: _Reading, other: _Reading) -> bool:
+    """ "5 ppm (15 mg/m³)": a concentration beside a concentration is the same one, said otherwise."""
+    kinds = ("kg/m**3", "mol/L")
+    if reading.unit is None or other.unit is None or not any(same_dimension(other.unit, k) for k in kinds):
+        return False
+    return reading.unit.pint in {"percent", "ppm", "ppb", "permille"} or any(
+        same_dimension(reading.unit, k) for k in kinds
+    )
 
 
 def _condition_kind(reading: _Reading) -> str:

@@ -48,6 +48,7 @@ _ATOMS: dict[str, tuple[str, str]] = {
     "cm": ("cm", "cm"),
     "mm": ("mm", "mm"),
     "nm": ("nm", "nm"),
+    "pm": ("pm", "pm"),
     "μm": ("μm", "um"),
     "kmol": ("kmol", "kmol"),
     "mmol": ("mmol", "mmol"),
@@ -63,7 +64,7 @@ _ATOMS: dict[str, tuple[str, str]] = {
     "dyn": ("dyn", "dyne"),
     **dict.fromkeys(("h", "hr", "小时"), ("h", "hour")),
     **dict.fromkeys(("min", "分钟"), ("min", "minute")),
-    **dict.fromkeys(("天",), ("d", "day")),
+    **dict.fromkeys(("天", "d"), ("d", "day")),
     **dict.fromkeys(("s",), ("s", "second")),
     "bw": ("", ""),  # "mg/kg bw": per body weight, the same ratio
 }
@@ -107,14 +108,15 @@ def parse_unit(text: str) -> Unit | None:
         elif match["op"] == ")":
             inside, sign = 0, 1
         elif match["op"] and not inside:
-            sign = 1
+            pass  # "J/mol·K": what follows a slash stays below it, as tables of properties mean it
         elif match["op"]:
             sign = group
         elif match["name"]:
             exponent = int(re.sub(r"[^\d-]", "", (match["exp"] or "1").translate(_SUPER)) or "1")
             label, name = _ATOMS[match["name"]]
-            if name:
-                top.append((label, name, sign * exponent, bool(match["hundred"])))
+            if name:  # an explicit negative exponent says itself where the factor stands
+                power = exponent if exponent < 0 else sign * exponent
+                top.append((label, name, power, bool(match["hundred"])))
     return _unit(top) if top else None
 
 
@@ -146,7 +148,9 @@ def registry() -> UnitRegistry[Any]:
     """The one registry; ``pint`` is imported on first use."""
     from pint import UnitRegistry
 
-    return UnitRegistry(autoconvert_offset_to_baseunit=True)
+    units: UnitRegistry[Any] = UnitRegistry(autoconvert_offset_to_baseunit=True)
+    units.define("ppb = 1e-9")
+    return units
 
 
 @lru_cache(maxsize=2048)

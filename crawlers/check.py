@@ -42,16 +42,20 @@ def check_source(source: Source, settings: CrawlSettings) -> SourceCheck:
     except Refused as error:
         return SourceCheck(source.name, False, f"{error.reason}: {error.detail}")
     except httpx.HTTPError as error:
-        return SourceCheck(source.name, False, f"does not answer: {error or type(error).__name__}")
+        text = str(error) or type(error).__name__
+        if "certificate" in text.lower():
+            return SourceCheck(source.name, False, f"certificate: {text}; tls_exceptions may name the host")
+        return SourceCheck(source.name, False, f"does not answer: {text}")
     rules = read_rules(status, body)
     agent = settings.agent_name()
     closed = [url for url in _addresses(source) if not rules.allowed(url, agent)]
     if closed:
         return SourceCheck(source.name, False, f"robots.txt ({status}) closes {closed[0]}")
     delay = rules.delay(agent)
-    return SourceCheck(
-        source.name, True, f"robots.txt {status}" + (f", crawl delay {delay:g} s" if delay else "")
-    )
+    detail = f"robots.txt {status}" + (f", crawl delay {delay:g} s" if delay else "")
+    if source.tls_exceptions:
+        detail += f"; warning: certificate errors of {', '.join(source.tls_exceptions)} are tolerated"
+    return SourceCheck(source.name, True, detail)
 
 
 def _check_sample(source: Source, settings: CrawlSettings) -> SourceCheck:
@@ -69,7 +73,12 @@ def _robots(source: Source, settings: CrawlSettings) -> tuple[int, bytes]:
     address = f"{parts.scheme}://{parts.netloc}/robots.txt"
     headers = {"User-Agent": settings.agent()}
     with (
-        httpx.Client(timeout=_TIMEOUT_S, follow_redirects=False, trust_env=False) as client,
+        httpx.Client(
+            timeout=_TIMEOUT_S,
+            follow_redirects=False,
+            trust_env=False,
+            verify=not source.tolerates(parts.hostname or "", parts.port),
+        ) as client,
         client.stream("GET", address, headers=headers) as response,
     ):
         body = b""

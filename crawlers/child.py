@@ -24,6 +24,7 @@ from corpus.urls import canonical_url
 from crawlers.frontier import Found, Frontier
 from crawlers.guards import Guard, PinnedResolver, limit_headers
 from crawlers.job import PASSWORD_VARIABLE, CrawlStats, Job, join_password
+from crawlers.sources import Source
 
 EXIT_FAILED = 3
 
@@ -79,6 +80,11 @@ def scrapy_settings(job: Job) -> dict[str, Any]:
         "DOWNLOAD_WARNSIZE": 0,
         "DOWNLOAD_TIMEOUT": own.timeout_s,
         "DOWNLOAD_VERIFY_CERTIFICATES": True,
+        **(
+            {"DOWNLOADER_CLIENTCONTEXTFACTORY": "crawlers.tls.ContextFactory"}
+            if job.source.tls_exceptions
+            else {}
+        ),
         "DOWNLOAD_DELAY": job.source.delay_s,
         "CONCURRENT_REQUESTS": own.concurrency,
         "CONCURRENT_REQUESTS_PER_DOMAIN": job.source.per_host,
@@ -123,7 +129,7 @@ def run(job: Job) -> CrawlStats:
             "robots": "classic",
             "http-header-user-agent": job.settings.agent(),
             "operator": job.settings.contact,
-            "description": f"{job.source.title}; licence: {job.source.licence}",
+            "description": _about(job.source),
         },
         job.settings.archive_roll_bytes,
     )
@@ -160,6 +166,14 @@ def _result(crawler: Any, frontier: Frontier, began: float) -> CrawlStats:
     stats.outcomes = dict(sorted((frontier.finish() if stats.finished else frontier.outcomes()).items()))
     stats.gone = stats.total("gone")
     return stats
+
+
+def _about(source: Source) -> str:
+    """What the archive's first record says of its pages."""
+    unchecked = (
+        f"; certificates not checked: {', '.join(source.tls_exceptions)}" if source.tls_exceptions else ""
+    )
+    return f"{source.title}; licence: {source.licence}{unchecked}"
 
 
 def _canonical(address: str) -> str:

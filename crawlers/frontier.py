@@ -127,7 +127,6 @@ class Frontier:
         self._asked_for: Counter[str] = Counter()
         self._over_budget = False
         self._blind = False  # a listing did not get through: "not linked" cannot be told
-        self._unmoved: set[str] = set()  # in memory: after a kill these pages are asked for, no more
         self._spent = ""
         self.resumed = False
         self.began = now()
@@ -148,7 +147,7 @@ class Frontier:
                 self._take_back(rows)
             else:
                 for row in rows:
-                    row.lease_holder, row.lease_until = "", None
+                    row.lease_holder, row.lease_until, row.sitemap_lastmod = "", None, None
                 if marker is not None:
                     session.delete(marker)
                     session.flush()
@@ -217,9 +216,12 @@ class Frontier:
                 Page.state,
                 Page.reason,
                 Page.role,
+                Page.visited_at,
             )
             query = select(*columns, Page.chemicals).where(Page.source == self._source.name)
-            for page_id, depth, lease, run_id, state, reason, role, chemicals in session.execute(query):
+            for page_id, depth, lease, run_id, state, reason, role, visited, chemicals in session.execute(
+                query
+            ):
                 if lease == DUE:
                     self._heap.append((depth, page_id))
                 elif lease == PROBE:
@@ -229,7 +231,8 @@ class Frontier:
                     self._over_budget = self._over_budget or reason == "budget"
                     self._blind = self._blind or (role != "content" and (state != "kept" or reason == _STALE))
                     if reason != "budget":
-                        self._count(role, chemicals)
+                        # a page that a trusted sitemap spared was not asked for, before the break as behind it
+                        self._count(role, chemicals, asked=visited is not None and visited >= self.began)
         heapq.heapify(self._heap)
         self._probes.sort(reverse=True)
         self.known = self.done + len(self._heap) + len(self._probes)
@@ -321,7 +324,7 @@ class Frontier:
             if row.state == "queued":
                 row.state = "claimed"
             redirects = self._redirects(session, row)
-            unmoved = page_id in self._unmoved and not probe
+            unmoved = self._unmoved(row) and not probe
             self._count(row.role, row.chemicals, asked=not unmoved)
             self._claimed[page_id] = row.depth
             return _task(row, probe, redirects, unmoved)
@@ -398,13 +401,19 @@ class Frontier:
             self.known += 1
 
     def _note_lastmod(self, row: Page, link: Found) -> None:
-        """Compare a sitemap's lastmod with our last visit, where the source's is trusted."""
-        seen = row.state == "kept" and row.reason == "" and row.payload_sha256 and row.visited_at
-        if not (self._source.trust_lastmod and seen and link.lastmod and row.role == "content"):
-            return
-        assert row.visited_at is not None
-        if link.lastmod < row.visited_at:
-            self._unmoved.add(row.page_id)
+        """Keep a sitemap's lastmod, where the source's is trusted: the latest, if several name the page.
+
+        It is in the page's row, so that a resumed round knows it too.
+        """
+        if self._source.trust_lastmod and link.lastmod:
+            row.sitemap_lastmod = max(row.sitemap_lastmod or link.lastmod, link.lastmod)
+
+    def _unmoved(self, row: Page) -> bool:
+        """Whether a trusted sitemap says that a page which we hold has not changed since our last visit."""
+        seen = row.state == "kept" and row.reason == "" and row.payload_sha256 and row.role == "content"
+        if not (self._source.trust_lastmod and seen and row.visited_at and row.sitemap_lastmod):
+            return False
+        return row.sitemap_lastmod < row.visited_at
 
     def _join(self, row: Page, link: Found) -> None:
         """Another way to a page of this round: names add up, the shortest way counts."""
@@ -478,6 +487,7 @@ class Frontier:
         else:
             row.state, row.reason, row.detail = fate.state, fate.reason, detail
         row.lease_holder, row.lease_until, row.run_id = "", None, self.round_id
+        row.sitemap_lastmod = None
 
 
 def _may_pass(row: Page) -> bool:

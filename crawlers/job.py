@@ -53,6 +53,7 @@ class CrawlStats(BaseModel):
     fetched: int = 0
     gone: int = 0
     links_over_limit: int = 0
+    links_too_slow: int = 0
     bytes_received: int = 0
     seconds: float = 0.0
     error: str = ""

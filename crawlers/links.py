@@ -22,6 +22,7 @@ from w3lib.url import safe_url_string
 from corpus.cleaning.decoding import decode
 from corpus.urls import canonical_url
 from crawlers.headers import reservation, says
+from crawlers.patterns import matches
 
 MAX_SITEMAP_BYTES = 50 * 1024 * 1024  # the protocol's limits
 MAX_SITEMAP_URLS = 50_000
@@ -117,11 +118,16 @@ def read_sitemap(body: bytes, url: str) -> tuple[bool, list[SitemapEntry]]:
 
 
 def listed_results(text: str, pattern: str, template: str) -> list[str]:
-    """Addresses made from a listing that is not HTML: the template filled with each match's groups."""
+    """Addresses made from a listing that is not HTML: the template filled with each match's groups.
+
+    As many as links are read from a page. Raises SlowPattern.
+    """
     found: dict[str, None] = {}
-    for match in re.finditer(pattern, text):
+    for groups in matches(pattern, text):
+        if len(found) >= MAX_LINKS_READ:
+            break
         address = template
-        for number, value in enumerate(match.groups(), start=1):
+        for number, value in enumerate(groups, start=1):
             address = address.replace(f"{{{number}}}", value or "")
         found.setdefault(address)
     return list(found)

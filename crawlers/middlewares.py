@@ -15,6 +15,7 @@ from scrapy.exceptions import DownloadCancelledError, IgnoreRequest
 from scrapy.http import Response
 
 from crawlers.outcomes import Refused
+from crawlers.patterns import SlowPattern
 
 _TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504, 522, 524})
 _HOST_WIDE = frozenset({429, 503})
@@ -34,8 +35,11 @@ class GuardMiddleware:
     async def process_request(self, request: Request) -> None:
         """Raise Refused for what must not be asked for."""
         task = request.meta.get("task")
-        if task is not None and not self._crawler.spider.source.belongs(task.url):
-            raise Refused("offsite", "not on a host of the source, or denied by it")
+        try:
+            if task is not None and not self._crawler.spider.source.belongs(task.url):
+                raise Refused("offsite", "not on a host of the source, or denied by it")
+        except SlowPattern as error:
+            raise Refused(error.reason, str(error)) from error
         await self._crawler.spider.guard.check(request.url)
 
 

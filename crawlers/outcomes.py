@@ -17,6 +17,7 @@ from scrapy.exceptions import (
 
 from crawlers.fates import Fate, PageState
 
+_OTHER_HOST = "VerificationError(errors="  # of service_identity, as Twisted passes it on
 HEADERS_TOO_LONG = "header section too long"
 
 
@@ -53,6 +54,8 @@ def of_error(error: BaseException) -> Fate:
         return Fate("failed", "encoding", f"its content encoding cannot be undone: {text}")
     if HEADERS_TOO_LONG in text:
         return Fate("excluded", "too_large", text)
+    if _OTHER_HOST in text:
+        return Fate("failed", "certificate", f"the certificate is of another host: {text}"[:500])
     if "certificate" in text.lower():
         return Fate("failed", "certificate", text)
     return Fate("failed", "connection", f"{type(error).__name__}: {text}", transient=True)

@@ -19,6 +19,7 @@ from corpus.ids import document_id
 from corpus.urls import canonical_url
 from crawlers.frontier import page_key
 from crawlers.headers import charset_of, media_type
+from crawlers.patterns import SlowPattern
 from crawlers.settings import CrawlSettings
 from crawlers.sources import Source, load_sources
 
@@ -63,7 +64,10 @@ def import_archive(
     )
     try:
         for record in _last_answers(warc_path, own, report).values():
-            _import(catalogue, writer, record, sources, own, run_id, report)
+            try:
+                _import(catalogue, writer, record, sources, own, run_id, report)
+            except SlowPattern as error:
+                report.left_out[error.reason] += 1
     finally:
         writer.close()
     if not (report.added or report.changed or report.unchanged):

@@ -32,6 +32,7 @@ class Rules:
     detail: str
     text: bytes = b""
     parsed: Protego | None = None
+    reason: str = "robots_unavailable"  # why nothing is allowed, where there are no rules
 
     def allowed(self, url: str, agent: str) -> bool:
         """Whether the URL may be asked for."""
@@ -93,7 +94,7 @@ class RobotsMiddleware:
         rules = await self.rules(request.url)
         if not rules.allowed(request.url, self._agent):
             if rules.parsed is None:
-                raise Refused("robots_unavailable", rules.detail, transient=True)
+                raise Refused(rules.reason, rules.detail, transient=True)
             raise Refused("robots", "robots.txt forbids it")
 
     async def rules(self, url: str) -> Rules:
@@ -112,7 +113,9 @@ class RobotsMiddleware:
             status, body = await fetch_host_file(self._crawler, f"{site}/robots.txt")
             return read_rules(status, body)
         except Exception as error:  # noqa: BLE001 - whatever keeps the file away, nothing is allowed then
-            return Rules(False, f"robots.txt cannot be had: {of_error(error).detail}")
+            fate = of_error(error)
+            reason = "certificate" if fate.reason == "certificate" else "robots_unavailable"
+            return Rules(False, f"robots.txt cannot be had: {fate.detail}", reason=reason)
 
     def _keep_delay(self, host: str, delay: float) -> None:
         """Make Crawl-delay the least pause, for AutoThrottle too."""

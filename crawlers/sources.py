@@ -23,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from corpus.errors import SettingsError
 from corpus.ids import digest
 from corpus.urls import canonical_url
+from crawlers.patterns import fault_of, found, groups_of
 from crawlers.settings import CrawlSettings
 
 Kind = Literal["platform", "encyclopedia", "database", "regulation", "site"]
@@ -51,6 +52,10 @@ class Source(BaseModel):
     )
     private_hosts: tuple[str, ...] = Field(
         default=(), description="Hosts (host or host:port) that may be private or loopback addresses"
+    )
+    tls_exceptions: tuple[str, ...] = Field(
+        default=(),
+        description="Hosts (host or host:port) of the source whose certificate errors are tolerated",
     )
     query_links: tuple[str, ...] = Field(
         default=(),
@@ -124,10 +129,8 @@ class Source(BaseModel):
     @classmethod
     def _patterns(cls, values: tuple[str, ...] | str) -> tuple[str, ...] | str:
         for value in (values,) if isinstance(values, str) else values:
-            try:
-                re.compile(value)
-            except re.error as error:
-                raise ValueError(f"{value!r} is not a regular expression: {error}") from error
+            if fault := fault_of(value):
+                raise ValueError(f"{value[:100]!r} {fault}")
         return values
 
     @field_validator("results_css")
@@ -168,7 +171,7 @@ class Source(BaseModel):
             raise ValueError(f"base {self.base!r} is not an http(s) URL")
         if bool(self.results_pattern) != bool(self.results_template):
             raise ValueError("results_pattern and results_template belong together")
-        groups = re.compile(self.results_pattern).groups
+        groups = groups_of(self.results_pattern)
         unknown = [
             number for number in re.findall(r"\{(\d+)\}", self.results_template) if int(number) > groups
         ]
@@ -176,12 +179,25 @@ class Source(BaseModel):
             raise ValueError(f"results_template asks for group {unknown[0]}, results_pattern has {groups}")
         if not (self.query_links or self.start or self.sitemaps or self.use_sitemaps):
             raise ValueError("a source needs query_links, start or sitemaps")
+        own = {host for authority in self.allowed_hosts for host in (authority, _host(authority))}
+        foreign = [host for host in self.tls_exceptions if _authority(host) not in own]
+        if foreign:
+            raise ValueError(
+                f"tls_exceptions names {foreign[0]!r}, which is no host of the source "
+                f"({', '.join(sorted(self.allowed_hosts))}); write host or host:port"
+            )
         return self
 
     @cached_property
     def allowed_hosts(self) -> frozenset[str]:
         """Hosts whose pages belong to the source, as in canonical URLs (IDNA, default ports left out)."""
         return frozenset(_authority(host) for host in (self.hosts or (urlsplit(self.base).netloc,)))
+
+    def tolerates(self, host: str, port: int | None) -> bool:
+        """Whether certificate errors of the host are tolerated (``tls_exceptions``)."""
+        tolerated = {_authority(one) for one in self.tls_exceptions}
+        named = f"[{host}]" if ":" in host else host
+        return bool(tolerated & {_authority(named), _authority(f"{named}:{port or 443}")})
 
     def belongs(self, url: str) -> bool:
         """Whether the URL is on one of the source's hosts and not denied."""
@@ -342,10 +358,10 @@ def _matches(patterns: Sequence[str], url: str) -> bool:
 
 
 def first_match(patterns: Sequence[str], url: str) -> str:
-    """The first pattern that is found in path and query of the URL, or an empty string."""
+    """The first pattern that is found in path and query of the URL, or an empty string. Raises SlowPattern."""
     parts = urlsplit(url)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return next((pattern for pattern in patterns if re.search(pattern, target)), "")
+    return next((pattern for pattern in patterns if found(pattern, target)), "")
 
 
 @lru_cache(maxsize=4096)
@@ -354,6 +370,12 @@ def _authority(netloc: str) -> str:
         return urlsplit(canonical_url(f"http://{netloc}/")).netloc.removesuffix(":443")
     except ValueError:
         return netloc.lower()
+
+
+def _host(authority: str) -> str:
+    """An authority without its port."""
+    host, colon, port = authority.rpartition(":")
+    return host if colon and port.isdigit() else authority
 
 
 def _parse(text: str, place: str) -> dict[str, Source]:

@@ -13,6 +13,7 @@ import os
 import sys
 import time
 from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -37,6 +38,7 @@ from crawlers.headers import clean_value
 from crawlers.job import PROGRESS_MARK, CrawlStats, Job, to_dial, to_public
 from crawlers.links import MAX_SITEMAP_URLS, Hints, read_sitemap
 from crawlers.outcomes import Refused, of_error
+from crawlers.patterns import SlowPattern
 from crawlers.reading import (
     Answer,
     addresses,
@@ -48,6 +50,7 @@ from crawlers.reading import (
     unknown_coding,
 )
 from crawlers.robots import RobotsMiddleware
+from crawlers.sources import Role
 
 _PROGRESS_EVERY_S = 0.5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -122,7 +125,7 @@ class PageSpider(Spider):
         base = to_dial(self.source.base, self.job.dial)
         rules = await robots.rules(base)
         named = [to_public(url, self.job.dial) for url in rules.sitemaps(base)]
-        self.frontier.add([Found(url, 0, role="sitemap") for url in named if self.source.belongs(url)])
+        self.frontier.add([Found(url, 0, role="sitemap") for url in self._chosen(named, self.source.belongs)])
 
     # --- requests --------------------------------------------------------------
 
@@ -366,13 +369,39 @@ class PageSpider(Spider):
             return []
         listing = task.role == "search"
         named = addresses(self.source, answer, task.role, hints, agent=self._agent)
-        wanted = [url for url in named if self.source.follows(url, listing=listing)]
-        limit = self.job.settings.max_links_per_page
-        self.stats.links_over_limit += max(0, len(wanted) - limit)
+        wanted = self._followed(named, self.job.settings.max_links_per_page, listing=listing)
         chemicals = task.chemicals if listing else ()
-        return [
-            Found(url, task.depth + 1, task.url, chemicals, self.source.role(url)) for url in wanted[:limit]
-        ]
+        return [Found(url, task.depth + 1, task.url, chemicals, role) for url, role in wanted.items()]
+
+    def _followed(self, urls: Iterable[str], limit: int, *, listing: bool) -> dict[str, Role]:
+        """The addresses that are followed and what they lead to; beyond ``limit`` they are counted only."""
+        roles: dict[str, Role] = {}
+
+        def follows(url: str) -> bool:
+            followed = self.source.follows(url, listing=listing)
+            if followed and len(roles) < limit:
+                roles[url] = self.source.role(url)
+            return followed
+
+        self.stats.links_over_limit += max(0, len(self._chosen(urls, follows)) - limit)
+        return roles
+
+    def _chosen(self, urls: Iterable[str], wanted: Callable[[str], bool]) -> list[str]:
+        """The addresses that are wanted. One on which a pattern takes too long is not; after a few nothing is."""
+        chosen: list[str] = []
+        slow = 0
+        for url in urls:
+            if slow >= _MOST_SLOW:
+                self.stats.links_too_slow += 1
+                continue
+            try:
+                if wanted(url):
+                    chosen.append(url)
+            except SlowPattern as error:
+                slow += 1
+                self.stats.links_too_slow += 1
+                self.logger.warning("%s", error)
+        return chosen
 
     def _sitemap_links(self, task: Task, body: bytes) -> list[Found]:
         try:
@@ -383,20 +412,14 @@ class PageSpider(Spider):
         if is_index:
             if task.depth >= _SITEMAP_LEVELS:
                 raise TerminalError("sitemap indexes inside indexes", reason="sitemap")
-            return [
-                Found(url, task.depth + 1, task.url, (), "sitemap")
-                for url in changed
-                if self.source.belongs(url)
-            ]
-        wanted = [url for url in changed if self.source.follows(url, listing=True)]
-        self.stats.links_over_limit += max(0, len(wanted) - MAX_SITEMAP_URLS)
-        return [
-            Found(url, task.depth + 1, task.url, (), self.source.role(url), changed[url])
-            for url in wanted[:MAX_SITEMAP_URLS]
-        ]
+            own = self._chosen(changed, self.source.belongs)
+            return [Found(url, task.depth + 1, task.url, (), "sitemap") for url in own]
+        wanted = self._followed(changed, MAX_SITEMAP_URLS, listing=True)
+        return [Found(url, task.depth + 1, task.url, (), role, changed[url]) for url, role in wanted.items()]
 
 
 _SITEMAP_LEVELS = 2
+_MOST_SLOW = 20  # addresses of one page that may use up a pattern's time
 
 
 def _header(response: Response, name: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
+import structlog
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
@@ -27,6 +28,7 @@ from crawlers.sample_site import SampleSite, read_manifest
 from crawlers.settings import CrawlSettings
 from crawlers.sources import Link, Named, Source, enabled_sources, query_links, sample_folder
 
+log = structlog.get_logger("hchem.crawl")
 _REPOSITORY = "repository"
 
 
@@ -131,6 +133,10 @@ class CrawlStep(BaseStep):
     def process(self, ctx: StageContext, item: Item) -> Outcome:
         """Crawl one source; the pages are recorded by the crawl itself."""
         source = next(one for one in enabled_sources(self.settings, ctx.sources) if one.name == item.id)
+        if source.tls_exceptions:
+            log.warning(
+                "certificate errors are tolerated", source=source.name, hosts=", ".join(source.tls_exceptions)
+            )
         with _serving(source, self.settings) as dial:
             url, password = split_password(self.catalogue_url)
             stats = run_crawl(
@@ -141,7 +147,18 @@ class CrawlStep(BaseStep):
             )
         check_result(source.name, stats)
         counts = {**stats.outcomes, "unchanged": stats.unchanged, "transferred": stats.fetched}
-        return Outcome(counts=counts, detail="resumed" if stats.resumed else "")
+        notes = ["resumed"] if stats.resumed else []
+        notes += (
+            [f"certificates not checked: {', '.join(source.tls_exceptions)}"] if source.tls_exceptions else []
+        )
+        if stats.links_too_slow:
+            counts["links_too_slow"] = stats.links_too_slow
+            log.warning(
+                "a pattern took too long on links, which are not followed",
+                source=source.name,
+                links=stats.links_too_slow,
+            )
+        return Outcome(counts=counts, detail="; ".join(notes))
 
     def _job(self, ctx: StageContext, source: Source, url: str, dial: dict[str, str]) -> Job:
         restricted = bool(ctx.chemicals)

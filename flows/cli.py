@@ -18,6 +18,7 @@ GROUPS = {
     "pages": "What was fetched.",
     "documents": "Refined documents with scores and reasons.",
     "entities": "Substances, aliases, merges.",
+    "conflicts": "Where sources disagree.",
     "graph": "The graph over Bolt.",
     "questions": "Questions that a query proves.",
     "dataset": "Export of the data set.",
@@ -38,6 +39,7 @@ TOP_LEVEL = {  # command -> module of flows.commands
     "clean": "clean",
     "chunk": "chunk",
     "chunkscore": "chunk",
+    "benchmark": "benchmark",
 }
 USAGE_ERROR = 2
 

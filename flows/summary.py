@@ -20,6 +20,7 @@ from corpus.catalogue.tables import (
     Question,
     Run,
 )
+from flows import backlog
 from kg.stage import current_snapshot
 
 QUESTION_KINDS = ("single_hop", "multi_hop", "aggregative", "boolean")
@@ -43,10 +44,11 @@ def status(catalogue: Catalogue) -> dict[str, Any]:
             "pages": sum(pages.values()),
             "pages_by_state": pages,
             "documents": {state: documents.get(state, 0) for state in DOCUMENT_STATES},
+            "references": _count(db, Document.document_id, Document.kind == "reference"),
             "rejected_because": _counts(
                 db,
                 select(Document.reason, func.count())
-                .where(Document.state == "rejected")
+                .where(Document.state == "rejected", Document.kind != "reference")
                 .group_by(Document.reason),
             ),
             "assertions": _count(db, Assertion.assertion_id, Assertion.state == "kept"),
@@ -60,6 +62,7 @@ def status(catalogue: Catalogue) -> dict[str, Any]:
             "models": _models(db),
             "failures": _count(db, Failure.failure_id, Failure.resolved_run.is_(None)),
             "last_run": _last_run(db),
+            "behind": backlog.behind(catalogue),
         }
 
 
@@ -152,6 +155,7 @@ def lines(figures: dict[str, Any], stages: dict[str, Any]) -> list[tuple[str, st
             f"{_joined({k: v for k, v in documents.items() if k != 'kept' and v})}" or "0",
         ),
         ("rejected because", why or "–"),
+        ("reference entries", f"{figures['references']} (of published lists, beside the documents)"),
         ("assertions", str(figures["assertions"])),
         ("graph", f"{figures['graph']['nodes']} nodes, {figures['graph']['relationships']} relationships"),
         ("questions", _joined(figures["questions"])),
@@ -163,7 +167,8 @@ def lines(figures: dict[str, Any], stages: dict[str, Any]) -> list[tuple[str, st
             ", ".join(f"{name} {s:.1f} s" for name, s in stage_seconds(stages).items()) or "–",
         ),
     ]
-    return result
+    late = backlog.described(figures["behind"])
+    return [*result, ("behind", late)] if late else result
 
 
 def _joined(counts: dict[str, int]) -> str:

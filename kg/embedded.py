@@ -1,39 +1,28 @@
 """The Bolt server the platform starts itself: ArcadeDB's package as a subprocess on loopback.
 
 The server runs from the package's own Java runtime and jars, never inside this
-Python process (its JVM crashed at exit there). A small watcher process holds
-the server: when the pipe from this process closes, however it ended, the
-watcher stops the server. What a dead watcher may have left is stopped at the
-next start, found by process id *and* start time.
+Python process (its JVM crashed at exit there), and ends with it, however it
+ends (``kg.watched``).
 """
 
 from __future__ import annotations
 
 import fcntl
 import importlib.util
-import json
 import os
 import secrets
 import shutil
-import socket
-import subprocess
-import sys
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
-
-import psutil
-import structlog
+from typing import IO
 
 from corpus.errors import SettingsError, TerminalError, TransientError
-
-log = structlog.get_logger("hchem.graph")
+from kg.watched import WatchedServer, bolt_answers, free_ports
 
 DATABASE = "hchem"
 USER = "root"
 _ATTEMPTS = 3  # a free port can be taken between choosing and using it
-_STOP_TIMEOUT_S = 20.0
 _BUSY_TIMEOUT_S = 10.0
 # jars of listeners that are not used; what is not there cannot listen
 _UNUSED_JARS = (
@@ -43,35 +32,6 @@ _UNUSED_JARS = (
     "arcadedb-graphql-",
     "arcadedb-console-",
 )
-
-_WATCHER = """
-import json, os, select, signal, subprocess, sys
-def stop(*_):
-    raise SystemExit(0)
-signal.signal(signal.SIGTERM, stop)
-signal.signal(signal.SIGINT, signal.SIG_IGN)
-child = subprocess.Popen(sys.argv[2:], stdin=subprocess.DEVNULL)
-try:
-    with open(f"/proc/{child.pid}/stat") as stat:
-        started = stat.read().rsplit(")", 1)[1].split()[19]
-except OSError:
-    started = ""
-with open(sys.argv[1] + ".new", "w") as file:
-    json.dump({"pid": child.pid, "started": started}, file)
-os.replace(sys.argv[1] + ".new", sys.argv[1])
-try:
-    while child.poll() is None:
-        if select.select([0], [], [], 0.5)[0] and not os.read(0, 1):
-            break
-finally:
-    child.terminate()
-    try:
-        child.wait(15)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        child.wait()
-sys.exit(child.returncode if child.returncode is not None else 1)
-"""
 
 _LOGGING = """handlers=java.util.logging.ConsoleHandler
 .level=INFO
@@ -97,6 +57,8 @@ class EmbeddedGraph:
     written, TerminalError with the end of the server's log where it does not come up.
     """
 
+    kind = "arcadedb"
+
     def __init__(
         self, data_dir: Path, *, heap: str = "1g", start_timeout_s: float = 60.0, full_jit: bool = False
     ) -> None:
@@ -108,19 +70,18 @@ class EmbeddedGraph:
         self.database = DATABASE
         self.password = ""
         self.uri = ""
-        self._process: subprocess.Popen[bytes] | None = None
+        self.process = WatchedServer(self.root)
         self._lock: IO[str] | None = None
 
     @property
     def log_file(self) -> Path:
         """The server's output since its last start."""
-        return self.root / "server.log"
+        return self.process.log_file
 
     @property
     def server_pid(self) -> int | None:
         """Process id of the Java process, while it runs."""
-        record = _read_json(self.root / "server.pid")
-        return int(record["pid"]) if record else None
+        return self.process.pid
 
     def __enter__(self) -> EmbeddedGraph:
         self.start()
@@ -147,7 +108,7 @@ class EmbeddedGraph:
         except OSError as error:
             raise SettingsError(f"graph directory {self.root} cannot be written: {error}") from error
         try:
-            self._stop_leftover()
+            self.process.stop_leftover()
             if not database_exists(self.root):
                 epoch_file(self.root).unlink(missing_ok=True)
             self._launch_with_retries(package)
@@ -156,17 +117,8 @@ class EmbeddedGraph:
             raise
 
     def stop(self) -> None:
-        """Stop the server: end of its pipe, then terminate, then kill. Safe to call twice."""
-        process, self._process = self._process, None
-        if process is not None:
-            if process.stdin is not None:
-                process.stdin.close()
-            try:
-                process.wait(_STOP_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-            self._stop_leftover()
+        """Stop the server and let others use its directory. Safe to call twice."""
+        self.process.stop()
         if self._lock is not None:
             self._lock.close()
             self._lock = None
@@ -194,27 +146,13 @@ class EmbeddedGraph:
         lock.flush()
         self._lock = lock
 
-    def _stop_leftover(self) -> None:
-        """Stop a server whose watcher was killed: its pid file names a live process of that start time."""
-        path = self.root / "server.pid"
-        record = _read_json(path)
-        if record and (process := _same_process(record)) is not None:
-            log.warning("stopping a left-over graph server", pid=record["pid"])
-            process.terminate()
-            try:
-                process.wait(_STOP_TIMEOUT_S)
-            except psutil.TimeoutExpired:
-                process.kill()
-                process.wait(_STOP_TIMEOUT_S)
-        path.unlink(missing_ok=True)
-
     def _launch_with_retries(self, package: Path) -> None:
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 self._launch(package)
                 return
             except TerminalError:
-                taken = "in use" in self._log_tail(200).lower()
+                taken = "in use" in self.process.log_tail(200).lower()
                 if attempt == _ATTEMPTS or not taken:
                     raise
 
@@ -222,37 +160,15 @@ class EmbeddedGraph:
         # the root user's hash is kept in the configuration: a new random password needs a new file
         shutil.rmtree(self.root / "config", ignore_errors=True)
         self.password = secrets.token_urlsafe(24)
-        bolt, http = _free_ports(2)
+        bolt, http = free_ports(2)
         self.uri = f"bolt://127.0.0.1:{bolt}"
         arguments = self.root / "server.args"
         _write_private(arguments, "\n".join(_quoted(line) for line in self._arguments(package, bolt, http)))
         (self.root / "logging.properties").write_text(_LOGGING, encoding="utf-8")
         java = package / "jre" / "bin" / "java"
         try:
-            with self.log_file.open("wb") as output:
-                self._process = subprocess.Popen(
-                    [
-                        sys.executable,
-                        "-I",
-                        "-S",
-                        "-c",
-                        _WATCHER,
-                        str(self.root / "server.pid"),
-                        str(java),
-                        f"@{arguments}",
-                    ],
-                    stdin=subprocess.PIPE,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    cwd=self.root,
-                    start_new_session=True,
-                    env={
-                        k: v
-                        for k, v in os.environ.items()
-                        if k not in {"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"}
-                    },
-                )
-            self._wait_until_ready(self._process)
+            self.process.launch([str(java), f"@{arguments}"])
+            self._wait_until_ready()
         finally:
             arguments.unlink(missing_ok=True)
 
@@ -289,52 +205,23 @@ class EmbeddedGraph:
             "com.arcadedb.server.ArcadeDBServer",
         ]
 
-    def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> None:
+    def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + self.start_timeout_s
         while time.monotonic() < deadline:
-            if process.poll() is not None:
+            if (code := self.process.exit_code) is not None:
                 raise TerminalError(
-                    f"the embedded graph server ended with code {process.returncode} while starting; "
-                    f"end of {self.log_file}:\n{self._log_tail()}",
+                    f"the embedded graph server ended with code {code} while starting; "
+                    f"end of {self.log_file}:\n{self.process.log_tail()}",
                     reason="graph_start",
                 )
-            if self._answers():
+            if bolt_answers(self.uri, self.user, self.password, self.database):
                 return
             time.sleep(0.1)
         raise TerminalError(
             f"the embedded graph server did not answer within {self.start_timeout_s:g} s; "
-            f"end of {self.log_file}:\n{self._log_tail()}",
+            f"end of {self.log_file}:\n{self.process.log_tail()}",
             reason="graph_start",
         )
-
-    def _answers(self) -> bool:
-        host, port = self.uri.removeprefix("bolt://").split(":")
-        try:
-            with socket.create_connection((host, int(port)), timeout=1):
-                pass
-        except OSError:
-            return False
-        from neo4j import GraphDatabase, NotificationMinimumSeverity
-        from neo4j.exceptions import DriverError, Neo4jError
-
-        try:
-            with GraphDatabase.driver(
-                self.uri,
-                auth=(self.user, self.password),
-                connection_timeout=2,
-                notifications_min_severity=NotificationMinimumSeverity.OFF,
-            ) as driver:
-                driver.execute_query("RETURN 1 AS one", database_=self.database)
-        except (DriverError, Neo4jError, OSError):
-            return False
-        return True
-
-    def _log_tail(self, lines: int = 15) -> str:
-        try:
-            text = self.log_file.read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            return "(no log)"
-        return "\n".join(text.splitlines()[-lines:])
 
 
 def database_exists(root: Path) -> bool:
@@ -356,33 +243,3 @@ def _write_private(path: Path, text: str) -> None:
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         file.write(text)
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket(socket.AF_INET, socket.SOCK_STREAM) for _ in range(count)]
-    try:
-        for sock in sockets:
-            sock.bind(("127.0.0.1", 0))
-        return [sock.getsockname()[1] for sock in sockets]
-    finally:
-        for sock in sockets:
-            sock.close()
-
-
-def _read_json(path: Path) -> dict[str, Any] | None:
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return record if isinstance(record, dict) and "pid" in record else None
-
-
-def _same_process(record: dict[str, Any]) -> psutil.Process | None:
-    """The process of a pid file, unless the number belongs to another process by now."""
-    try:
-        process = psutil.Process(int(record["pid"]))
-        with open(f"/proc/{process.pid}/stat", encoding="utf-8", errors="replace") as stat:
-            started = stat.read().rsplit(")", 1)[1].split()[19]
-        return process if started == record.get("started") and process.name() == "java" else None
-    except (psutil.Error, OSError, ValueError, IndexError):
-        return None

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+
+from corpus.errors import SettingsError
+from kg import extension
 
 
 class GraphSettings(BaseModel):
@@ -18,6 +23,10 @@ class GraphSettings(BaseModel):
         default=None, description="Password on that server; unset: a server with authentication switched off"
     )
     database: str = Field(default="neo4j", min_length=1, description="Database on that server, always named")
+    schema_file: Path | None = Field(
+        default=None,
+        description="TOML file with your own node labels, relations, properties and labels (docs/extraction.md)",
+    )
     batch_size: int = Field(default=1000, ge=1, le=25_000, description="Rows of one UNWIND transaction")
     documents_per_batch: int = Field(
         default=200, ge=1, description="Documents whose contributions are read and written together"
@@ -33,6 +42,16 @@ class GraphSettings(BaseModel):
     def _complete(self) -> GraphSettings:
         if self.uri is not None and "://" not in self.uri:
             raise ValueError("the graph address needs a scheme, for example bolt://localhost:7687")
+        return self
+
+    @model_validator(mode="after")
+    def _vocabulary(self) -> GraphSettings:
+        """The vocabulary is one for the whole process, so it is put in force where it is set."""
+        if self.schema_file is not None:
+            try:
+                extension.use(self.schema_file)
+            except SettingsError as error:
+                raise ValueError(str(error)) from error
         return self
 
 

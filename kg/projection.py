@@ -9,12 +9,13 @@ statements are nodes and never edges.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import groupby
+from typing import Any, TypeVarTuple
 
-from sqlalchemy import select
+from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from corpus.catalogue.tables import Assertion, Document, Entity, EntityAlias
@@ -22,10 +23,13 @@ from corpus.ids import canonical_json, digest
 from corpus.sections import SdsSection
 from kg.schema import RELATIONS, SCHEMA_VERSION, NodeLabel, Polarity, Relation
 
+Ts = TypeVarTuple("Ts")
 Row = dict[str, Any]
 Link = tuple[Relation, NodeLabel, NodeLabel]
 Edge = tuple[Relation, NodeLabel, str, NodeLabel, str]
 PROJECTION_VERSION = "2"
+_BESIDE = frozenset({"hash", "run"})
+_OFTEN = 8  # an object that so many assertions speak of is remembered
 _PARAMETERS = 500  # bound parameters of one IN (…), below every database's limit
 
 
@@ -39,17 +43,42 @@ class GraphRows:
 
     def node(self, label: NodeLabel, key: str, props: Mapping[str, Any]) -> None:
         """Add a node; empty properties are left out (a server stores no nulls)."""
+        key = storable(key)
         self.nodes[label][key] = _row({"key": key, **props}) | {"key": key}
 
     def link(self, link: Link, start: str, end: str, props: Mapping[str, Any] | None = None) -> None:
         """Add a relationship between nodes given by key."""
+        start, end = storable(start), storable(end)
         self.links[link][start, end] = _row(props or {}) | {"start": start, "end": end}
 
 
 def _row(props: Mapping[str, Any]) -> Row:
-    kept = {name: value for name, value in sorted(props.items()) if value not in (None, "", [], {})}
-    row_hash = digest("row", canonical_json(kept))
+    kept = {name: storable(value) for name, value in sorted(props.items()) if value not in (None, "", [], {})}
+    row_hash = content_hash(kept)
     return {"hash": row_hash, "props": {**kept, "hash": row_hash}}
+
+
+def content_hash(props: Mapping[str, Any]) -> str:
+    """Hash of a row's properties, as rows carry it: whoever reads them back can tell whether they are the same.
+
+    The hash itself and the id of the run are left out.
+    """
+    return digest("row", canonical_json({n: v for n, v in props.items() if n not in _BESIDE}))
+
+
+def storable(value: Any) -> Any:
+    """The value as a server can hold it: half of a surrogate pair is no character and becomes U+FFFD."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return value
+    if isinstance(value, list | tuple):
+        return [storable(item) for item in value]
+    if isinstance(value, dict):
+        return {storable(name): storable(item) for name, item in value.items()}
+    return value
 
 
 @dataclass(frozen=True)
@@ -83,7 +112,7 @@ def statements(
     found: list[Statement] = []
     skipped: dict[str, int] = defaultdict(int)
     for row in rows:
-        reason = _misfit(row)
+        reason = _misfit(row.relation, row.subject_key, row.object_key, row.object_label)
         if reason:
             skipped[reason] += 1
             continue
@@ -98,14 +127,14 @@ def _label(key: str, entities: Mapping[str, Entity]) -> NodeLabel:
     return NodeLabel.MIXTURE if entity is None and key.startswith("mixture:") else NodeLabel.SUBSTANCE
 
 
-def _misfit(row: Assertion) -> str:
-    if row.relation not in {r.value for r in RELATIONS}:
+def _misfit(relation: str, subject_key: str, object_key: str, object_label: str) -> str:
+    if relation not in {r.value for r in RELATIONS}:
         return "unknown_relation"
-    if not row.subject_key or not row.object_key:
+    if not subject_key or not object_key:
         return "unresolved_end"
-    if row.object_label not in {label.value for label in RELATIONS[Relation(row.relation)].objects}:
+    if object_label not in {label.value for label in RELATIONS[Relation(relation)].objects}:
         return "bad_object_label"
-    if row.subject_key == row.object_key:
+    if subject_key == object_key:
         return "self_loop"
     return ""
 
@@ -115,15 +144,7 @@ def _misfit(row: Assertion) -> str:
 
 def graph_documents(session: Session) -> list[str]:
     """Ids of the kept documents that have kept assertions, in order."""
-    query = (
-        select(Assertion.document_id)
-        .join(Document, Document.document_id == Assertion.document_id)
-        .where(
-            Assertion.state == "kept", Document.state == "kept", Document.version_id == Assertion.version_id
-        )
-        .distinct()
-        .order_by(Assertion.document_id)
-    )
+    query = _kept(select(Assertion.document_id)).distinct().order_by(Assertion.document_id)
     return list(session.scalars(query))
 
 
@@ -137,16 +158,7 @@ def kept_assertions(session: Session, documents: Iterable[str]) -> list[Assertio
     """Kept assertions on the present version of kept documents, ordered by id."""
     rows: list[Assertion] = []
     for ids in _chunks(documents):
-        rows += session.scalars(
-            select(Assertion)
-            .join(Document, Document.document_id == Assertion.document_id)
-            .where(
-                Assertion.document_id.in_(ids),
-                Assertion.state == "kept",
-                Document.state == "kept",
-                Document.version_id == Assertion.version_id,
-            )
-        )
+        rows += session.scalars(_kept(select(Assertion)).where(Assertion.document_id.in_(ids)))
     return sorted(rows, key=lambda row: row.assertion_id)
 
 
@@ -169,30 +181,97 @@ def aliases_by_key(session: Session, keys: Iterable[str]) -> dict[str, list[str]
     return {key: sorted(texts) for key, texts in found.items()}
 
 
-def about(session: Session, keys: Iterable[str]) -> list[Assertion]:
-    """Kept assertions of *all* documents whose object is one of the keys, ordered by id.
+def backing(session: Session, edges: Iterable[Edge]) -> list[Assertion]:
+    """Kept assertions of *all* documents that speak of both ends of one of the edges, ordered by id.
 
-    A symmetric relationship is stored once whichever end was the object, so
-    both ends of an edge have to be among the keys.
+    Found by subject, of which there are far fewer statements than of a shared object such as a hazard
+    code. A symmetric relationship is stored once whichever end was the subject, so both are looked for.
     """
-    rows: dict[str, Assertion] = {}
-    for part in _chunks(keys):
-        for row in session.scalars(
-            select(Assertion)
-            .join(Document, Document.document_id == Assertion.document_id)
-            .where(
-                Assertion.object_key.in_(part),
-                Assertion.state == "kept",
-                Document.state == "kept",
-                Document.version_id == Assertion.version_id,
-            )
-        ):
-            rows[row.assertion_id] = row
-    return [rows[key] for key in sorted(rows)]
+    pairs: set[tuple[str, str]] = set()
+    for relation, _, start, _, end in edges:
+        pairs.add((start, end))
+        if RELATIONS[relation].symmetric:
+            pairs.add((end, start))
+    rows: list[Assertion] = []
+    for part in _chunks(subject for subject, _ in pairs):
+        rows += (
+            row
+            for row in session.scalars(_kept(select(Assertion)).where(Assertion.subject_key.in_(part)))
+            if (row.subject_key, row.object_key) in pairs
+        )
+    return sorted(rows, key=lambda row: row.assertion_id)
+
+
+class Described:
+    """What all kept assertions together say of an object node (its properties).
+
+    Reading them is linear in their number, and some objects (a hazard code, an extinguishing agent) have
+    a share of all assertions: what was found of those is remembered, so that loading many documents
+    group by group stays linear. The memory is bounded. Use one object as long as the catalogue does not
+    change, and no longer.
+    """
+
+    def __init__(self, remembered: int = 20_000) -> None:
+        self.remembered = remembered
+        self.read = 0
+        """Assertions read so far."""
+        self._known: OrderedDict[tuple[NodeLabel, str], Row] = OrderedDict()
+
+    def of(self, session: Session, ends: Iterable[tuple[NodeLabel, str]]) -> dict[tuple[NodeLabel, str], Row]:
+        """Properties by (label, key); an end that nothing speaks of is left out."""
+        wanted = set(ends)
+        found = {end: self._known[end] for end in wanted if end in self._known}
+        for end in found:
+            self._known.move_to_end(end)
+        labels: dict[str, list[NodeLabel]] = defaultdict(list)
+        for label, key in sorted(wanted - set(found)):
+            labels[key].append(label)
+        columns = select(
+            Assertion.object_key,
+            Assertion.properties,
+            Assertion.value,
+            Assertion.subject_key,
+            Assertion.relation,
+            Assertion.object_label,
+        )
+        for part in _chunks(labels):
+            query = _kept(columns).where(Assertion.object_key.in_(part))
+            ordered = query.order_by(Assertion.object_key, Assertion.assertion_id)
+            for key, rows in groupby(session.execute(ordered).yield_per(1000), lambda row: str(row[0])):
+                props: dict[NodeLabel, Row] = {}
+                n = 0
+                for row in rows:
+                    n += 1
+                    if _misfit(row.relation, row.subject_key, row.object_key, row.object_label):
+                        continue
+                    for label in labels[key]:
+                        known = props.setdefault(label, {})
+                        _add_stated(known, label, row.properties, row.value, row.subject_key)
+                self.read += n
+                found |= {(label, key): known for label, known in props.items()}
+                if n >= _OFTEN:
+                    self._known |= {(label, key): known for label, known in props.items()}
+            while len(self._known) > self.remembered:
+                self._known.popitem(last=False)
+        return found
+
+
+def _kept(query: Select[*Ts]) -> Select[*Ts]:
+    """Only kept assertions on the present version of kept documents."""
+    return query.join(Document, Document.document_id == Assertion.document_id).where(
+        Assertion.state == "kept", Document.state == "kept", Document.version_id == Assertion.version_id
+    )
 
 
 def contribution_hash(session: Session, documents: Sequence[str]) -> dict[str, str]:
     """Content hash of what each document puts into the graph (assertions, ends, names, its own data)."""
+    found: dict[str, str] = {}
+    for ids in _chunks(documents):  # a group at a time: assertions need not fit into memory together
+        found |= _contribution_hash(session, ids)
+    return found
+
+
+def _contribution_hash(session: Session, documents: Sequence[str]) -> dict[str, str]:
     rows = kept_assertions(session, documents)
     keys = {row.subject_key for row in rows} | {row.object_key for row in rows}
     entities, aliases = entities_by_key(session, keys), aliases_by_key(session, keys)
@@ -203,17 +282,14 @@ def contribution_hash(session: Session, documents: Sequence[str]) -> dict[str, s
             digest(canonical_json(_columns(row)), ends[row.subject_key], ends[row.object_key])
         )
     found: dict[str, str] = {}
-    for ids in _chunks(documents):
-        for document in session.execute(
-            select(
-                Document.document_id, Document.version_id, Document.title, Document.identity,
-                Document.language, Document.source, Document.kind, Document.licence,
-            ).where(Document.document_id.in_(ids))
-        ):  # fmt: skip
-            parts = sorted(by_document.get(document.document_id, []))
-            found[document.document_id] = digest(
-                SCHEMA_VERSION, PROJECTION_VERSION, *map(str, document), *parts
-            )
+    for document in session.execute(
+        select(
+            Document.document_id, Document.version_id, Document.title, Document.identity,
+            Document.language, Document.source, Document.kind, Document.licence,
+        ).where(Document.document_id.in_(documents))
+    ):  # fmt: skip
+        parts = sorted(by_document.get(document.document_id, []))
+        found[document.document_id] = digest(SCHEMA_VERSION, PROJECTION_VERSION, *map(str, document), *parts)
     return found
 
 
@@ -265,6 +341,8 @@ def value_props(value: Mapping[str, Any]) -> Row:
     }
 
 
+NAMED = frozenset({NodeLabel.SUBSTANCE, NodeLabel.MIXTURE})
+"""Labels whose nodes are resolved entities: what they are is not taken from single assertions."""
 _VALUE_LABELS = frozenset({NodeLabel.MEASUREMENT, NodeLabel.EXPOSURE_LIMIT, NodeLabel.TOXICITY})
 _OWN = ("listing", "comparison")  # belong to one assertion, not to the object node
 
@@ -393,6 +471,22 @@ def entity_rows(
     aliases: Mapping[str, Sequence[str]],
     support: Mapping[str, Sequence[Assertion]],
 ) -> None:
+    """Add the nodes that assertions speak of, from all assertions about each object, ordered by id."""
+    described: dict[tuple[NodeLabel, str], Row] = {}
+    for label, key in set(ends):
+        known = described.setdefault((label, key), {})
+        for row in support.get(key, ()):
+            _add_stated(known, label, row.properties, row.value, row.subject_key)
+    node_rows(rows, described, entities, aliases, described)
+
+
+def node_rows(
+    rows: GraphRows,
+    ends: Iterable[tuple[NodeLabel, str]],
+    entities: Mapping[str, Entity],
+    aliases: Mapping[str, Sequence[str]],
+    described: Mapping[tuple[NodeLabel, str], Row],
+) -> None:
     """Add the nodes that assertions speak of.
 
     What no resolved entity describes takes its properties from its assertions,
@@ -401,13 +495,24 @@ def entity_rows(
     """
     for label, key in sorted(set(ends)):
         props = _entity_props(key, entities, aliases)
-        if label not in {NodeLabel.SUBSTANCE, NodeLabel.MIXTURE}:
-            for row in support.get(key, ()):
-                own = flat({n: v for n, v in row.properties.items() if n not in _OWN})
-                if label in _VALUE_LABELS:
-                    own |= {**value_props(row.value), "subject": row.subject_key}
-                props = {**own, **{n: v for n, v in props.items() if v not in (None, "", [])}}
+        if label not in NAMED:
+            props = {
+                **described.get((label, key), {}),
+                **{name: value for name, value in props.items() if value not in (None, "", [])},
+            }
         rows.node(label, key, props)
+
+
+def _add_stated(
+    known: Row, label: NodeLabel, properties: Mapping[str, Any], value: Mapping[str, Any], subject: str
+) -> None:
+    """Add what one more assertion says of its object; what an earlier one said stays."""
+    own = flat({name: item for name, item in properties.items() if name not in _OWN})
+    if label in _VALUE_LABELS:
+        own |= {**value_props(value), "subject": subject}
+    for name, item in own.items():
+        if known.get(name) in (None, "", []):
+            known[name] = item
 
 
 def derived_rows(rows: GraphRows, wanted: Iterable[Edge], support: Iterable[Statement]) -> list[Edge]:

@@ -8,10 +8,11 @@ section 3).
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 from sqlalchemy import select
@@ -19,21 +20,35 @@ from sqlalchemy.orm import Session
 
 from corpus.asking import ask_many
 from corpus.catalogue.tables import Assertion
-from corpus.names import ELEMENT_SYMBOL, normalise_name
-from corpus.quantities import numbers_in, plain_width
+from corpus.names import normalise_name, valid_cas
+from corpus.quantities import numbers_in
 from kg.extraction.context import language_of
 from kg.extraction.evidence import folded
-from kg.identity import AliasTable, Record, decide, structural_block
+from kg.identity import (
+    AliasTable,
+    Record,
+    as_formula,
+    contradiction,
+    decide,
+    disputed,
+    one_composition,
+    rivals,
+    structural_block,
+)
 from kg.identity import Verdict as RuleVerdict
 from kg.schema import NAME_KINDS, AliasKind, Relation
 from models import ACCEPT, Answer, Models, Skill, Verdict
 from models.languages import wrong_language
 from models.prompts import Prompts, Quoted
 
+if TYPE_CHECKING:
+    from kg.components import Mention
+
 _CONTEXTS = 12  # per candidate
 _CONTEXT_LIMIT = 300  # characters
 _LEAST_EVIDENCE = 4  # characters below which a passage ("酸") is found anywhere
 _PARTS = re.compile(r"[.,]")
+_FORBIDDEN = "the verdict must not be same"
 _SHOWN_LIMIT = 1000  # characters of a remark in the review list
 
 
@@ -59,7 +74,7 @@ class Candidate:
     @property
     def record(self) -> Record:
         """For the pairwise rules."""
-        return Record(self.name, self.cas, self.inchikey, self.ec, self.mixture)
+        return Record(self.name, self.cas, self.inchikey, self.ec, self.mixture, self.formula)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -135,7 +150,7 @@ class ProposeIdentity(Skill[IdentityGiven, IdentityProposal]):
         """No ``same`` against a hard block; evidence stands in the texts; no number from memory; language right."""
         problems = []
         if answer.verdict == "same" and (why := forbidden(given)):
-            problems.append(f"the verdict must not be same: {why}")
+            problems.append(f"{_FORBIDDEN}: {why}")
         problems += _evidence_problems(given, answer)
         known = {
             part
@@ -175,17 +190,18 @@ def forbidden(given: IdentityGiven) -> str:
     ruled = given.ruled
     if ruled.kind == "merge":
         return ""
-    if ruled.kind in ("apart", "link"):
+    held_back = "_other_" in ruled.rule or ruled.rule == "id_against_name"
+    if ruled.kind in ("apart", "link") or held_back:
         return f"{ruled.rule} ({ruled.why})"
-    block = _block(one.name, two.name)
+    block = structural_block(one.name, two.name)
     if block:
         return f"{block} of the names {one.name!r} and {two.name!r} differs"
     pairs = [(a, b) for a in one.names for b in two.names if language_of(a) == language_of(b)]
-    blocks = [_block(a, b) for a, b in pairs]
+    blocks = [structural_block(a, b) for a, b in pairs]
     if blocks and all(blocks):
         return f"{blocks[0]} of the names {pairs[0][0]!r} and {pairs[0][1]!r} differs"
-    formulae = one.formula or _as_formula(one.name), two.formula or _as_formula(two.name)
-    if all(formulae) and not _one_composition(*formulae):
+    formulae = one.formula or as_formula(one.name), two.formula or as_formula(two.name)
+    if all(formulae) and not one_composition(*formulae):
         return f"the formulae differ ({formulae[0]} and {formulae[1]})"
     left, right = ({candidate.cas} if candidate.cas else set(candidate.keys) for candidate in (one, two))
     if left and right and not left & right:
@@ -195,46 +211,66 @@ def forbidden(given: IdentityGiven) -> str:
     return ""
 
 
-def _block(one: str, two: str) -> str:
-    """A hard block between two names, that of English endings included."""
-    block = structural_block(one, two)
-    if block or normalise_name(one) == normalise_name(two):
-        return block
-    bare = [
-        [_DEGREE.sub(r"\2", word) for word in re.split(r"[\s-]+", normalise_name(n).lower())]
-        for n in (one, two)
+def refusal(
+    left: tuple[str, Sequence[Mention]], right: tuple[str, Sequence[Mention]], table: AliasTable
+) -> str:
+    """Why two entities (key, mentions) must not be merged by anybody, "" where nothing forbids it.
+
+    People are held to what models are held to: trusted identifiers that differ, the
+    hard blocks between all names, formulae. Without an override, since an identifier
+    or an alias in the name repository proves a true synonym.
+    """
+    for _, mentions in (left, right):
+        for mention in mentions:
+            if why := disputed(mention.record, table):
+                return f"the page contradicts itself: {why}"
+    for kind, name in (("CAS numbers", "cas"), ("InChIKeys", "inchikey"), ("EC numbers", "ec")):
+        ids = [{str(getattr(m.record, name)) for m in mentions} - {""} for _, mentions in (left, right)]
+        if kind == "CAS numbers":
+            ids = [
+                found | ({key} if valid_cas(key) else set())
+                for found, (key, _) in zip(ids, (left, right), strict=True)
+            ]
+        if all(ids) and ids[0] != ids[1]:
+            return f"their {kind} differ ({', '.join(sorted(ids[0]))} and {', '.join(sorted(ids[1]))})"
+    names = [sorted({n for m in mentions for n in (m.name, *m.names)}) for _, mentions in (left, right)]
+    groups: dict[str, list[str]] = {}
+    for name in names[1]:
+        for mark in rivals(name):
+            groups.setdefault(mark, []).append(name)
+    for one in names[0]:
+        for mark in rivals(one):
+            for two in groups.get(mark, ()):
+                block = contradiction(one, two) or (
+                    structural_block(one, two) if mark.startswith("skeleton") else ""
+                )
+                if block:
+                    return f"{block} of the names {one!r} and {two!r} differs"
+    sides = [_profile(key, mentions, table) for key, mentions in (left, right)]
+    return forbidden(IdentityGiven(*sides))
+
+
+def _profile(key: str, mentions: Sequence[Mention], table: AliasTable) -> Candidate:
+    """An entity as one candidate, called by the name that most documents use."""
+    counts = Counter(mention.name for mention in mentions)
+    name = min(counts, key=lambda n: (table.lookup(n) != key, -counts[n], len(n), n)) if counts else key
+    one = [
+        {str(getattr(m.record, kind)) for m in mentions} - {""}
+        for kind in ("cas", "inchikey", "ec", "formula")
     ]
-    return "degree" if bare[0] == bare[1] else ""
-
-
-# Names that differ in nothing else say another degree of oxidation: sulfurous/sulfuric, nitrite/nitrate,
-# chlorate/perchlorate, cuprous/cupric. (The rules need no such block: they never merge by likeness.)
-_DEGREE = re.compile(r"^(hypo|per|pyro|meta)?([a-z]{2,}?)(ous|ic|ide|ite|ate)$")
-
-
-def _as_formula(name: str) -> str:
-    """A name that is a formula itself ("CuCl2"), else ""."""
-    form = plain_width(name).translate(_SUBSCRIPTS).strip()
-    return form if _FORMULA.fullmatch(form) and sum(map(str.isupper, form)) > 1 else ""
-
-
-def _one_composition(one: str, two: str) -> bool:
-    """Whether two formulae count the same atoms (CH3OH, CH₄O). What cannot be read must be written alike."""
-    from chemicals.elements import nested_formula_parser
-
-    forms = [re.sub(r"\s", "", plain_width(formula).translate(_SUBSCRIPTS)) for formula in (one, two)]
-    if forms[0] == forms[1]:
-        return True
-    if not all(re.fullmatch(r"[A-Za-z0-9()]+", form) for form in forms):  # hydrates and ions are not parsed
-        return False
-    try:
-        return bool(nested_formula_parser(forms[0]) == nested_formula_parser(forms[1]))
-    except ValueError:
-        return False
-
-
-_FORMULA = re.compile(rf"(?:(?:{ELEMENT_SYMBOL})\d*|\((?:(?:{ELEMENT_SYMBOL})\d*)+\)\d*)+")
-_SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
+    cas, inchikey, ec, formula = (next(iter(found)) if len(found) == 1 else "" for found in one)
+    leads = {k for n in counts for k in table.keys.get(normalise_name(n), ())}
+    return Candidate(
+        name=name,
+        aliases=tuple(sorted({n for m in mentions for n in (m.name, *m.names)} - {name})),
+        formula=formula,
+        cas=key if valid_cas(key) else cas,
+        inchikey=inchikey,
+        ec=ec,
+        mixture=key.startswith("mixture:"),
+        keys=tuple(sorted(leads)),
+        solution_of=next(filter(None, (table.dissolved(n) for n in sorted(counts))), ""),
+    )
 
 
 def _evidence_problems(given: IdentityGiven, answer: IdentityProposal) -> list[str]:
@@ -340,7 +376,7 @@ def candidate(
     return Candidate(
         name=record.name,
         aliases=tuple(others),
-        formula=next(iter(said.formulae)) if len(said.formulae) == 1 else "",
+        formula=next(iter(said.formulae)) if len(said.formulae) == 1 else record.formula,
         cas=record.cas,
         inchikey=record.inchikey,
         ec=record.ec,
@@ -353,7 +389,11 @@ def candidate(
 
 @dataclass(frozen=True)
 class Proposal:
-    """A remark for the review list: ``verdict`` (``none`` where no answer held) and ``words`` for people."""
+    """A remark for the review list, in ``words`` for people.
+
+    ``verdict``: the model's; ``refused`` where it insisted on *same* against what
+    forbids it, ``none`` where there was no other answer that held.
+    """
 
     verdict: str
     words: str
@@ -366,7 +406,7 @@ def propose(models: Models, givens: Sequence[IdentityGiven]) -> list[Proposal]:
     """
     skill = ProposeIdentity()
     proposals = []
-    for answer in ask_many(models, skill, givens):
+    for given, answer in zip(givens, ask_many(models, skill, givens), strict=True):
         if isinstance(answer, Answer):
             made = answer.value
             passages = "".join(f" [{passage}]" for passage in made.evidence)
@@ -375,6 +415,9 @@ def propose(models: Models, givens: Sequence[IdentityGiven]) -> list[Proposal]:
                     made.verdict, _line(f"{answer.source} proposes {made.verdict}: {made.reason}{passages}")
                 )
             )
+        elif _FORBIDDEN in str(answer):
+            words = f'a model\'s "same" was refused: {forbidden(given)}'
+            proposals.append(Proposal("refused", _line(words)))
         else:
             proposals.append(Proposal("none", f"no proposal ({answer.reason})"))
     return proposals

@@ -119,6 +119,19 @@ def link_hashes(kind: Relation) -> str:
     )
 
 
+def node_rows(label: NodeLabel) -> str:
+    """Records ``key``, ``props`` of all nodes of a label."""
+    return f"MATCH (n:{name(label)}) RETURN n.key AS key, properties(n) AS props"
+
+
+def link_rows(kind: Relation) -> str:
+    """Records ``start_label``, ``start``, ``end_label``, ``end``, ``props`` of all relationships of a type."""
+    return (
+        f"MATCH (a)-[r:{name(kind)}]->(b) RETURN labels(a)[0] AS start_label, a.key AS start, "
+        "labels(b)[0] AS end_label, b.key AS end, properties(r) AS props"
+    )
+
+
 def count_nodes(label: NodeLabel) -> str:
     """Number of nodes of a label."""
     return f"MATCH (n:{name(label)}) RETURN count(n) AS n"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from corpus.chemicals import package_data
 from corpus.documents import RefinedDocument
 from corpus.ids import digest, document_id, fingerprint, normalise_text, version_id
 from corpus.names import valid_cas
-from corpus.quantities import Quantity
+from corpus.quantities import Quantity, parse_quantities
 from corpus.stages import BaseStep, Item, Outcome, StageContext
 from corpus.units import convert, parse_unit
 from kg.extraction.model import Draft, Subject
@@ -319,34 +320,153 @@ def _document_row(row: ReferenceRow, document: RefinedDocument) -> Document:
 Comparison = Literal["agree", "differ", "conflict"]
 
 
+@dataclass(frozen=True)
+class Tolerance:
+    """Largest difference that is still agreement, and that is still tolerated; in SI units, or as shares."""
+
+    agree: float
+    differ: float
+    relative: bool
+
+
+# How far apart two sources may be, in multiples of the settings' temperature and relative tolerance:
+# a self-ignition temperature hangs on the vessel, a molar mass on nothing.
+_WIDTHS: Mapping[str, float] = {
+    Property.MELTING_POINT: 0.6, Property.BOILING_POINT: 0.6, Property.CRITICAL_TEMPERATURE: 0.4,
+    Property.AUTOIGNITION_TEMPERATURE: 4.0, Property.DECOMPOSITION_TEMPERATURE: 4.0,
+    Property.DENSITY: 0.1, Property.RELATIVE_DENSITY: 0.2, Property.VAPOUR_DENSITY: 0.5,
+    Property.MOLAR_MASS: 0.005, Property.CRITICAL_PRESSURE: 0.2, Property.VAPOUR_PRESSURE: 1.5,
+    Property.VISCOSITY: 1.5, Property.SOLUBILITY_IN_WATER: 2.0, Property.HEAT_OF_COMBUSTION: 0.2,
+    Property.MINIMUM_IGNITION_ENERGY: 2.0, Property.ODOUR_THRESHOLD: 9.0,
+    "limit": 0.1, "toxicity": 5.0,
+}  # fmt: skip
+_ABSOLUTE: Mapping[str, tuple[float, float]] = {
+    Property.PH: (0.05, 0.5), Property.PKA: (0.05, 0.3), Property.LOG_KOW: (0.05, 0.3),
+    Property.REFRACTIVE_INDEX: (0.0005, 0.003),
+}  # fmt: skip
+
+
+def tolerance(what: str, unit: str, settings: ExtractionSettings) -> Tolerance:
+    """The tolerance of a property ("limit" and "toxicity" for those), ``unit`` being its SI unit."""
+    if what in _ABSOLUTE:
+        return Tolerance(*_ABSOLUTE[what], relative=False)
+    width = _WIDTHS.get(what, 1.0)
+    if unit == "K":
+        return Tolerance(0.5, max(0.5, settings.temperature_tolerance_k * width), relative=False)
+    most = settings.relative_tolerance * width
+    return Tolerance(min(0.001, most), most, relative=True)
+
+
+# What a condition is where a source does not state it.
+_USUAL: Mapping[str, Mapping[str, str]] = {
+    Property.FLASH_POINT: {"method": "closed cup"},
+    Property.BOILING_POINT: {"pressure": "101.3 kPa"},
+    Property.MELTING_POINT: {"pressure": "101.3 kPa"},
+    Property.AUTOIGNITION_TEMPERATURE: {"pressure": "101.3 kPa"},
+    Property.LOWER_EXPLOSIVE_LIMIT: {"basis": "volume"},
+    Property.UPPER_EXPLOSIVE_LIMIT: {"basis": "volume"},
+}
+
+
+def conditions_of(what: str, *stated: Mapping[str, Any]) -> dict[str, str]:
+    """Conditions in one form: figures in SI units, the usual ones left out; "" values too."""
+    usual = {name: _canonical(text) for name, text in _USUAL.get(what, {}).items()}
+    found = {name: _canonical(str(text)) for part in stated for name, text in part.items() if text}
+    return {name: text for name, text in sorted(found.items()) if usual.get(name) != text}
+
+
+@cache
+def _canonical(text: str) -> str:
+    read = parse_quantities(text)
+    if len(read) == 1 and read[0].si_minimum is not None and read[0].si_minimum == read[0].si_maximum:
+        return f"{read[0].si_minimum:.3g} {read[0].si_unit}"
+    return " ".join(text.casefold().split())
+
+
+@dataclass(frozen=True)
+class Compared:
+    """How two values stand to each other; ``difference`` in SI units, or as a share where the tolerance is one."""
+
+    verdict: Comparison
+    difference: float | None = None
+    tolerance: Tolerance | None = None
+    unit: str = ""
+
+
 def compare(
-    value: Mapping[str, Any], reference: Mapping[str, Any], settings: ExtractionSettings
+    value: Mapping[str, Any],
+    reference: Mapping[str, Any],
+    settings: ExtractionSettings,
+    what: str = "",
 ) -> Comparison | None:
-    """An extracted value against a reference value of the same property.
+    """The verdict of ``compared`` alone, of values with the same statement conditions."""
+    found = compared(value, reference, settings, what)
+    return found.verdict if found else None
 
-    ``agree``: equal within a thousandth (or half a kelvin); ``differ``: within the
-    settings' tolerance; ``conflict``: beyond it. None where they cannot be
-    compared: bounds, ranges, other kinds of unit, stated conditions such as open cup.
+
+def compared(
+    one: Mapping[str, Any], two: Mapping[str, Any], settings: ExtractionSettings, what: str = ""
+) -> Compared | None:
+    """Two values of one property of one substance, in SI units.
+
+    ``agree``: within half a kelvin or a thousandth; ``differ``: within the property's
+    tolerance; ``conflict``: beyond it. A bound or a range only conflicts, by the gap
+    between it and the other value. None where nothing can be said: other conditions,
+    a free remark on one of them, other kinds of unit, a bound that the other value meets.
     """
-    one, two = _single(value), _single(reference)
-    if one is None or two is None or one[1] != two[1] or value.get("conditions", {}).get("note"):
+    conditions = [conditions_of(what, value.get("conditions") or {}) for value in (one, two)]
+    if conditions[0] != conditions[1] or any("note" in found for found in conditions):
         return None
-    if value.get("conditions", {}).get("method") == "open cup":
+    a, b = _interval(one), _interval(two)
+    if a is None or b is None or a[2] != b[2]:
+        return _classes(str(one.get("text") or ""), str(two.get("text") or ""))
+    limits = tolerance(what, a[2], settings)
+    if math.isinf(a[0]) or math.isinf(a[1]) or math.isinf(b[0]) or math.isinf(b[1]):
+        ends = [(max(a[0], b[0]), min(a[1], b[1]))]
+        if ends[0][0] <= ends[0][1]:
+            return None
+    elif (a[0] == a[1]) == (b[0] == b[1]):
+        ends = [(a[0], b[0]), (a[1], b[1])]
+    else:  # a value and a range
+        ends = [(max(a[0], b[0]), min(a[1], b[1]))]
+        if ends[0][0] <= ends[0][1]:
+            return None
+    bounded = len(ends) == 1
+    difference = max(_difference(*pair, limits) for pair in ends)
+    if difference > limits.differ:
+        overlap = max(a[0], b[0]) <= min(a[1], b[1])
+        return None if overlap and not bounded else Compared("conflict", difference, limits, a[2])
+    if bounded:
         return None
-    difference = abs(one[0] - two[0])
-    if one[1] == "K":
-        if difference <= 0.5:
-            return "agree"
-        return "differ" if difference <= settings.temperature_tolerance_k else "conflict"
-    scale = max(abs(one[0]), abs(two[0]))
-    if difference <= 0.001 * scale:
-        return "agree"
-    return "differ" if difference <= settings.relative_tolerance * scale else "conflict"
+    return Compared("agree" if difference <= limits.agree else "differ", difference, limits, a[2])
 
 
-def _single(value: Mapping[str, Any]) -> tuple[float, str] | None:
+def _difference(one: float, two: float, limits: Tolerance) -> float:
+    size = abs(one - two)
+    scale = max(abs(one), abs(two))
+    return size / scale if limits.relative and scale else size
+
+
+def _interval(value: Mapping[str, Any]) -> tuple[float, float, str] | None:
+    """Least and greatest value in SI units; open ends are infinite. Numbers without unit are their own."""
     si = value.get("si") or {}
-    low, high = si.get("min"), si.get("max")
-    if low is None or low != high or value.get("operator") not in {"=", "~"}:
+    low, high, unit = si.get("min"), si.get("max"), str(si.get("unit") or "")
+    if low is None and high is None and not value.get("unit"):
+        low, high = value.get("min"), value.get("max")
+    if low is None and high is None:
         return None
-    return float(low), str(si.get("unit"))
+    operator = value.get("operator")
+    if operator in {"=", "~"} and (low is None or high is None):
+        return None
+    return (-math.inf if low is None else float(low), math.inf if high is None else float(high), unit)
+
+
+_SCHEMES = ("IARC",)
+
+
+def _classes(one: str, two: str) -> Compared | None:
+    """Two classes of one scheme ("IARC 2A", "IARC 1")."""
+    for scheme in _SCHEMES:
+        if one.startswith(f"{scheme} ") and two.startswith(f"{scheme} "):
+            return Compared("agree" if one == two else "conflict")
+    return None

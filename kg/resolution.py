@@ -1,23 +1,21 @@
-"""Identity of substances over all kept assertions: union-find on proved pairs, re-check, records.
+"""Identity of substances over all kept assertions: from the catalogue to keys, entities and records.
 
-The rules are in ``kg.identity``; here they are applied to what documents say.
-Merges, links and open cases are written as decisions (who, why) and can be
-undone: a decision with ``undone`` set is not made again.
+The pairwise rules are in ``kg.identity``, components in ``kg.components``, what
+people decide in ``kg.decisions``. Merges, links and open cases are written as
+decisions (who, why).
 """
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, or_, select, update
 from sqlalchemy.orm import Session
 
 from corpus.catalogue.tables import Assertion, Chemical, ChemicalName, Entity, EntityAlias, EntityDecision
@@ -25,11 +23,12 @@ from corpus.chemicals import table_rows
 from corpus.ids import canonical_json, digest, fingerprint
 from corpus.names import normalise_name, valid_cas
 from corpus.stages import BaseStep, Item, Outcome, StageContext
+from kg.components import Choice, Decision, Mention, Ref, Resolution, Side, own_form, resolve
 from kg.extraction.context import language_of
-from kg.identity import AliasTable, Record, Verdict, decide, features
+from kg.identity import AliasTable, contradiction, disputed, rivals
 from kg.proposals import IdentityGiven, Proposal, ProposeIdentity, candidate, propose, stated
 from kg.reference import compare
-from kg.schema import AliasKind, NodeLabel, Relation, mixture_key, substance_key, value_key
+from kg.schema import AliasKind, NodeLabel, Relation, value_key
 from kg.settings import ExtractionSettings
 from kg.steps import REFERENCE_KIND, RESOLVE
 
@@ -37,251 +36,7 @@ if TYPE_CHECKING:
     from models import Models
 
 ITEM = "identity"
-Ref = tuple[str, str, bool]
 _VALUES = {NodeLabel.MEASUREMENT, NodeLabel.EXPOSURE_LIMIT, NodeLabel.TOXICITY}
-
-
-@dataclass
-class Mention:
-    """A substance as one document names it, with the ids that the document gives it."""
-
-    document: str
-    name: str
-    mixture: bool = False
-    cas: set[str] = field(default_factory=set)
-    inchikeys: set[str] = field(default_factory=set)
-    ecs: set[str] = field(default_factory=set)
-    names: set[str] = field(default_factory=set)
-
-    @property
-    def ref(self) -> Ref:
-        """What it is known by: a mixture may be named like its component ("硫酸" of 98 %)."""
-        return (self.document, self.name, self.mixture)
-
-    @property
-    def record(self) -> Record:
-        """The mention for pairwise rules; an id counts only where the document gives exactly one."""
-        return Record(self.name, _only(self.cas), _only(self.inchikeys), _only(self.ecs), self.mixture)
-
-
-def _only(values: Iterable[str]) -> str:
-    found = sorted(set(values))
-    return found[0] if len(found) == 1 else ""
-
-
-@dataclass(frozen=True)
-class Decision:
-    """A merge, link, keep-apart or review between two keys."""
-
-    kind: str
-    left: str
-    right: str
-    rule: str
-    why: str
-
-    @property
-    def id(self) -> str:
-        """Content-derived, so that an undone decision is recognised."""
-        return digest("decision", self.kind, self.left, self.right, self.rule)
-
-
-@dataclass
-class Resolution:
-    """Keys by mention (document, name, mixture) and what was decided on the way.
-
-    ``open``: the first two mentions behind each review decision, by its id.
-    """
-
-    keys: dict[Ref, str] = field(default_factory=dict)
-    names: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    decisions: dict[str, Decision] = field(default_factory=dict)
-    open: dict[str, tuple[Mention, Mention]] = field(default_factory=dict)
-
-    def decide(self, kind: str, left: str, right: str, verdict: Verdict) -> Decision:
-        """Record a decision; ends in key order, so that a pair has one record."""
-        left, right = sorted((left, right))
-        made = Decision(kind, left, right, verdict.rule, verdict.why)
-        self.decisions[made.id] = made
-        return made
-
-
-# --- union-find -----------------------------------------------------------------
-
-
-class _Sets:
-    def __init__(self, size: int) -> None:
-        self.parent = list(range(size))
-
-    def find(self, item: int) -> int:
-        while self.parent[item] != item:
-            self.parent[item] = self.parent[self.parent[item]]
-            item = self.parent[item]
-        return item
-
-    def join(self, one: int, two: int) -> None:
-        a, b = sorted((self.find(one), self.find(two)))
-        self.parent[b] = a
-
-    def groups(self) -> list[list[int]]:
-        found: dict[int, list[int]] = defaultdict(list)
-        for item in range(len(self.parent)):
-            found[self.find(item)].append(item)
-        return [found[root] for root in sorted(found)]
-
-
-Pair = tuple[str, str]
-
-
-def resolve(
-    mentions: Sequence[Mention], table: AliasTable, undone: frozenset[Pair] = frozenset()
-) -> Resolution:
-    """Keys for all mentions.
-
-    Only pairs that share an id, an alias key or a name are compared, and only
-    *merge* verdicts join them; every component is then checked again, and one in
-    which two trusted ids meet falls apart into its members with the same id.
-    ``undone``: pairs of names (in order) whose merge somebody took back.
-    """
-    ordered = sorted(mentions, key=lambda m: m.ref)
-    sets = _Sets(len(ordered))
-    result = Resolution()
-    for bucket in _buckets(ordered, table):
-        for one, two in pairwise(bucket):
-            _pair(ordered[one], ordered[two], one, two, table, sets, result, undone)
-    for group in sets.groups():
-        for part in _checked(ordered, group, result):
-            for piece, own_key in _taken_back(ordered, part, undone):
-                _assign(ordered, piece, table, result, own_key)
-    return result
-
-
-def _taken_back(
-    mentions: Sequence[Mention], part: Sequence[int], undone: frozenset[Pair]
-) -> list[tuple[list[int], bool]]:
-    """The part without the names that were separated from it by hand; those get a key of their own."""
-    names = {mentions[i].name for i in part}
-    apart = {right for left, right in undone if left in names and right in names}
-    pieces = [([i for i in part if mentions[i].name not in apart], False)]
-    pieces += [([i for i in part if mentions[i].name == name], True) for name in sorted(apart)]
-    return [(piece, own) for piece, own in pieces if piece]
-
-
-def _buckets(mentions: Sequence[Mention], table: AliasTable) -> list[list[int]]:
-    found: dict[str, list[int]] = defaultdict(list)
-    for index, mention in enumerate(mentions):
-        record = mention.record
-        marks = {f"name:{record.form}:{mention.mixture}"}
-        key = record.cas or table.lookup(mention.name)
-        if key and not mention.mixture:
-            # one chain per form, so that a solution does not separate its pure neighbours
-            marks.add(f"key:{key}:{_form(mention.name)}")
-        marks |= {f"inchikey:{k}" for k in mention.inchikeys if not mention.mixture}
-        marks |= {f"ec:{k}" for k in mention.ecs if not mention.mixture}
-        for mark in marks:
-            found[mark].append(index)
-    return [found[mark] for mark in sorted(found)]
-
-
-def _form(name: str) -> str:
-    marks = features(name)
-    return canonical_json({kind: sorted(marks[kind].elements()) for kind in ("hydrate", "group", "form")})
-
-
-def _pair(
-    a: Mention,
-    b: Mention,
-    one: int,
-    two: int,
-    table: AliasTable,
-    sets: _Sets,
-    result: Resolution,
-    undone: frozenset[Pair],
-) -> None:
-    verdict = decide(a.record, b.record, table)
-    if verdict.kind == "merge":
-        left, right = sorted((a.name, b.name))
-        made = Decision("merge", left, right, verdict.rule, verdict.why)
-        sets.join(one, two)
-        if normalise_name(a.name) != normalise_name(b.name) and (left, right) not in undone:
-            result.decisions[made.id] = made
-    elif verdict.kind == "review":
-        made_open = result.decide("review", a.name, b.name, verdict)
-        left_first = (a, b) if a.name == made_open.left else (b, a)
-        result.open.setdefault(made_open.id, left_first)
-
-
-def _checked(mentions: Sequence[Mention], group: Sequence[int], result: Resolution) -> list[list[int]]:
-    """The component, or its parts by trusted id where two ids met through weaker links."""
-    numbers = sorted({mentions[i].record.cas for i in group} - {""})
-    if len(numbers) <= 1:
-        return [list(group)]
-    result.decide(
-        "keep-apart", numbers[0], numbers[1], Verdict("apart", "component_conflict", ", ".join(numbers))
-    )
-    parts: dict[str, list[int]] = defaultdict(list)
-    for index in group:
-        parts[mentions[index].record.cas or f"alone:{index}"].append(index)
-    return [parts[key] for key in sorted(parts)]
-
-
-def _assign(
-    mentions: Sequence[Mention], part: Sequence[int], table: AliasTable, result: Resolution, own_key: bool
-) -> None:
-    members = [mentions[i] for i in part]
-    key = substance_key(name=members[0].name) if own_key else _key(members, table)
-    for member in members:
-        result.keys[member.ref] = key
-        result.names[key][member.name] += 1
-        for name in member.names:
-            result.names[key][name] += 0
-        base = _base(member, table)
-        if base and base != key:
-            rule = "solution_of" if member.mixture or table.dissolved(member.name) else "other_form"
-            result.decide("link", key, base, Verdict("link", rule, f"{member.name} belongs to {base}"))
-
-
-def _key(members: Sequence[Mention], table: AliasTable) -> str:
-    """CAS, InChIKey, EC, alias, else minted; a form of its own (solution, hydrate, stabilised) is minted."""
-    first = min(members, key=lambda m: (normalise_name(m.name), m.name))
-    if any(member.mixture for member in members):
-        return mixture_key(first.name)
-    records = [member.record for member in members]
-    cas = _only(r.cas for r in records if r.cas)
-    own = all(blocked_form(member.name) for member in members)
-    if cas and valid_cas(cas) and not own:
-        return cas
-    known = _only(k for r in records if (k := table.lookup(r.name)))
-    if known and not cas and not blocked_form(first.name):
-        return known
-    if not own:
-        inchikey = _only(r.inchikey for r in records if r.inchikey)
-        ec = _only(r.ec for r in records if r.ec)
-        mapped = table.inchikeys.get(inchikey, "") or table.ecs.get(ec, "")
-        if mapped or inchikey or ec:
-            return mapped or substance_key(inchikey=inchikey, ec=ec)
-    return substance_key(name=first.name)
-
-
-def blocked_form(name: str) -> bool:
-    """Solution, hydrate, stabilised or inhibited form, or a class."""
-    marks = features(name)
-    return any(marks[kind] for kind in ("hydrate", "group")) or bool(set(marks["form"]) - {"concentrated"})
-
-
-def _base(member: Mention, table: AliasTable) -> str:
-    """The pure substance that a solution or form belongs to."""
-    if member.mixture or blocked_form(member.name):
-        return member.record.cas or table.dissolved(member.name) or table.lookup(_without_form(member.name))
-    return ""
-
-
-def _without_form(name: str) -> str:
-    return re.sub(
-        r"(?:的?水?溶液|[,，]? ?(?:aqueous )?solution|\[[^\]]*\]|（[^）]*）|\([^)]*\))$",
-        "",
-        name,
-        flags=re.IGNORECASE,
-    ).strip()
 
 
 # --- the catalogue ----------------------------------------------------------------
@@ -297,14 +52,19 @@ def curated_table(session: Session) -> AliasTable:
         for name in f"{entry['zh']}|{entry['en']}".split("|"):
             if not keys.get(normalise_name(name)):
                 keys[normalise_name(name)].add(entry["cas"])
+    for name, meanings in homographs().items():
+        keys[name] |= meanings
     inchikeys: dict[str, str] = {}
     ecs: dict[str, str] = {}
-    for chemical in session.execute(select(Chemical.key, Chemical.inchikey, Chemical.ec)):
+    formulae: dict[str, str] = {}
+    for chemical in session.execute(select(Chemical.key, Chemical.inchikey, Chemical.ec, Chemical.formula)):
+        if chemical.formula:
+            formulae[chemical.key] = chemical.formula
         if chemical.inchikey:
             inchikeys[chemical.inchikey] = chemical.key
         if chemical.ec:
             ecs[chemical.ec] = chemical.key
-    return AliasTable(_frozen(keys), inchikeys, ecs, _frozen(solutions))
+    return AliasTable(_frozen(keys), inchikeys, ecs, _frozen(solutions), formulae)
 
 
 def _frozen(names: Mapping[str, set[str]]) -> dict[str, frozenset[str]]:
@@ -327,10 +87,11 @@ class _Row:
     value: Mapping[str, Any]
     polarity: str
     extractor: str
+    subject_key: str = ""
 
 
-def load_rows(session: Session) -> list[_Row]:
-    """Kept assertions, ordered by id."""
+def load_rows(session: Session, keys: Collection[str] = ()) -> list[_Row]:
+    """Kept assertions, ordered by id; with ``keys`` only those whose subject or object is one of them."""
     query = (
         select(
             Assertion.assertion_id, Assertion.document_id, Assertion.subject, Assertion.subject_key, Assertion.relation,
@@ -340,10 +101,13 @@ def load_rows(session: Session) -> list[_Row]:
         .where(Assertion.state == "kept")
         .order_by(Assertion.assertion_id)
     )  # fmt: skip
+    if keys:
+        query = query.where(or_(Assertion.subject_key.in_(keys), Assertion.object_key.in_(keys)))
     return [
         _Row(
             row.assertion_id, row.document_id, row.subject, row.subject_key.startswith("mixture:"), row.relation,
             row.object, row.object_label, row.object_key, row.properties, row.value, row.polarity, row.extractor,
+            row.subject_key,
         )
         for row in session.execute(query)
     ]  # fmt: skip
@@ -375,6 +139,8 @@ def _add_id(mention: Mention, kind: str, text: str) -> None:
         mention.inchikeys.add(text)
     elif kind == AliasKind.EC:
         mention.ecs.add(text)
+    elif kind == AliasKind.FORMULA:
+        mention.formulae.add(text)
     elif kind in {AliasKind.NAME, AliasKind.TRADE}:
         mention.names.add(text)
 
@@ -382,26 +148,40 @@ def _add_id(mention: Mention, kind: str, text: str) -> None:
 def with_crawled(table: AliasTable, mentions: Iterable[Mention]) -> AliasTable:
     """The table with the names that pages give to substances of known CAS number.
 
-    A crawled name never overrides the curated table, and one that two pages give
-    to two substances leads nowhere.
+    A crawled name never overrides the curated table, one that two pages give to two
+    substances leads nowhere, and neither do two names of one number that contradict
+    each other.
     """
     crawled: dict[str, set[str]] = defaultdict(set)
     for mention in mentions:
         cas = mention.record.cas
-        if not cas or mention.mixture:
+        if not cas or mention.mixture or disputed(mention.record, table):
             continue
         for name in {mention.name, *mention.names}:
             form = normalise_name(name)
-            if form and not table.keys.get(form) and not table.dissolved(name) and not blocked_form(name):
+            new = form and not table.keys.get(form) and not own_form(name, table)
+            if new and not contradiction(mention.name, name):
                 crawled[form].add(cas)
-    return AliasTable({**_frozen(crawled), **table.keys}, table.inchikeys, table.ecs, table.solutions)
+    same: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for form, numbers in crawled.items():
+        for number in numbers:
+            for mark in rivals(form):
+                same[number, mark].append(form)
+    doubtful = {
+        form
+        for forms in same.values()
+        for form in forms
+        if any(contradiction(form, other) for other in forms if other != form)
+    }
+    kept = {form: frozenset(found) for form, found in crawled.items() if form not in doubtful}
+    return replace(table, keys={**kept, **table.keys})
 
 
 class ResolveStep(BaseStep):
     """Sets subject and object keys of all kept assertions; writes entities, aliases and decisions."""
 
     def __init__(self, settings: ExtractionSettings, models: Models) -> None:
-        super().__init__(name=RESOLVE, version="2", batch_size=None)
+        super().__init__(name=RESOLVE, version="3", batch_size=None)
         self.settings = settings
         self.models = models
         self.skill = ProposeIdentity()
@@ -412,7 +192,7 @@ class ResolveStep(BaseStep):
         return self.models.concurrency(self.skill.name)
 
     def plan(self, ctx: StageContext) -> list[Item]:
-        """One item, keyed on all kept assertions (their ids are content), the alias table and undone decisions."""
+        """One item, keyed on all kept assertions (their ids are content), the alias table and people's decisions."""
         with ctx.catalogue.reading() as session:
             ids = list(
                 session.scalars(
@@ -429,11 +209,11 @@ class ResolveStep(BaseStep):
                     )
                 )
             ]
-            undone = sorted("|".join(pair) for pair in _undone(session))
+            decided = decided_state(session)
         if not ids:
             return []
         tolerance = self.settings.model_dump(include={"temperature_tolerance_k", "relative_tolerance"})
-        inputs = [digest(*ids), digest(*names), digest(*undone)]
+        inputs = [digest(*ids), digest(*names), decided]
         if not self.models.is_offline(self.skill.name):
             inputs.append(self.models.identity(self.skill))
         return [Item(ITEM, fingerprint(self.name, self.version, inputs, tolerance))]
@@ -443,16 +223,18 @@ class ResolveStep(BaseStep):
         with ctx.catalogue.reading() as session:
             rows = load_rows(session)
             curated = curated_table(session)
-            undone = frozenset(_undone(session))
+            choices, decided = standing_choices(session), decided_state(session)
             preferred = _preferred(session)
         mentions = mentions_of(rows)
         table = with_crawled(curated, mentions)
-        resolution = resolve(mentions, table, undone)
+        resolution = resolve(mentions, table, choices)
         updates = _updates(rows, resolution, self.settings)
         entities, aliases = _entities(rows, resolution, preferred, table)
         proposals = self._proposals(ctx, resolution, table)
+        remarks: dict[str, str] = {}
         for key, proposal in proposals.items():
             made, (one, two) = resolution.decisions[key], resolution.open[key]
+            remarks[key] = proposal.verdict
             remark = f"on {one.document[:12]} and {two.document[:12]}: {proposal.words}"
             resolution.decisions[key] = replace(made, why=f"{made.why}; {remark}")
         counts = Counter(f"decision: {d.kind}" for d in resolution.decisions.values())
@@ -465,23 +247,20 @@ class ResolveStep(BaseStep):
         def write(session: Session) -> None:
             if updates:
                 session.execute(update(Assertion), updates)
-            _replace(session, entities, aliases, resolution)
+            _replace(session, entities, aliases, resolution, remarks)
 
-        return Outcome(write=write, counts=dict(counts))
+        return Outcome(detail=decided, write=write, counts=dict(counts))
 
     def _proposals(self, ctx: StageContext, resolution: Resolution, table: AliasTable) -> dict[str, Proposal]:
         """A model's remarks on the open cases by decision; keys and merges are settled before and stay.
 
         Offline there are none: the rules' answer would only repeat the entry.
-        Cases that somebody closed are not asked about.
+        Cases that somebody settled are not open, so they are not asked about.
         """
         if self.models.is_offline(self.skill.name):
             return {}
         with ctx.catalogue.reading() as session:
-            closed = set(
-                session.scalars(select(EntityDecision.decision_id).where(EntityDecision.undone.is_(True)))
-            )
-            cases = {key: pair for key, pair in sorted(resolution.open.items()) if key not in closed}
+            cases = dict(sorted(resolution.open.items()))
             said = stated(session, {(m.document, m.name) for pair in cases.values() for m in pair})
         givens = [
             IdentityGiven(*(candidate(m.record, table, m.names, said[m.document, m.name]) for m in pair))
@@ -503,11 +282,31 @@ def _clear(session: Session) -> None:
     )
 
 
-def _undone(session: Session) -> list[Pair]:
-    query = select(EntityDecision.left_key, EntityDecision.right_key).where(
-        EntityDecision.undone.is_(True), EntityDecision.kind == "merge"
+def standing_choices(session: Session) -> list[Choice]:
+    """People's decisions that stand, in the order in which they were made.
+
+    A merge of the rules that is marked as undone counts as kept apart.
+    """
+    query = select(EntityDecision).where(EntityDecision.kind.in_(("merge", "keep-apart")))
+    choices = []
+    for row in sorted(session.scalars(query), key=lambda r: (r.at is not None, r.at, r.decision_id)):
+        if row.decided_by == "rules":
+            if row.kind == "merge" and row.undone:
+                left, right = Side("", row.left_key), Side("", row.right_key)
+                choices.append(Choice(row.decision_id, "keep-apart", left, right, row.why))
+        elif not row.undone:
+            left, right = (Side.of(row.detail[side]) for side in ("left", "right"))
+            kind: Literal["merge", "keep-apart"] = "merge" if row.kind == "merge" else "keep-apart"
+            choices.append(Choice(row.decision_id, kind, left, right, row.why))
+    return choices
+
+
+def decided_state(session: Session) -> str:
+    """Hash of what people's decisions come to: what the last resolve applied is compared with it."""
+    return digest(
+        "decided",
+        *(canonical_json([c.kind, c.left.as_dict(), c.right.as_dict()]) for c in standing_choices(session)),
     )
-    return [(row.left_key, row.right_key) for row in session.execute(query)]
 
 
 def _updates(
@@ -550,8 +349,9 @@ def _compared(row: _Row, subject: str, reference: _Reference, settings: Extracti
     """Reference document → agree, differ or conflict, for an extracted measurement."""
     if row.extractor == REFERENCE_KIND or row.label != NodeLabel.MEASUREMENT or row.polarity != "positive":
         return {}
-    known = reference.get((subject, str(row.properties.get("property"))), [])
-    found = {document: compare(row.value, value, settings) for document, value in known}
+    what = str(row.properties.get("property"))
+    known = reference.get((subject, what), [])
+    found = {document: compare(row.value, value, settings, what) for document, value in known}
     return {document: verdict for document, verdict in sorted(found.items()) if verdict}
 
 
@@ -572,6 +372,13 @@ def _preferred(session: Session) -> dict[str, dict[str, str]]:
             if entry.get(f"name_{language}"):
                 names[entry["cas"]][language] = entry[f"name_{language}"]
     return names
+
+
+@cache
+def homographs() -> dict[str, frozenset[str]]:
+    """Words that several substances share, by normal form: they prove nothing, in whatever table they stand."""
+    data = tomllib.loads((files("kg") / "data" / "homographs.toml").read_text(encoding="utf-8"))
+    return {normalise_name(name): frozenset(meanings) for name, meanings in data["names"].items()}
 
 
 @cache
@@ -601,6 +408,9 @@ def _entities(
                 for language, name in names.items()
             }
         properties = {"cas": key} if valid_cas(key) else {}
+        if local := resolution.local.get(key):
+            # called like another substance: without a name of its own no question can confuse the two
+            names, properties = {}, {"written": local.name, "document": local.document}
         entities.append(Entity(key=key, label=label.value, names=names, properties=properties))
         known = [(name, "crawled") for name, _ in ranked] + [
             (name, "curated") for name in preferred.get(key, {}).values()
@@ -637,7 +447,7 @@ def _mixture_name(name: str, language: str, shares: Mapping[str, set[str]], tabl
 
 
 def _alias(key: str, name: str, source: str, table: AliasTable, *, mixture: bool) -> EntityAlias:
-    """A name of an entity; ambiguous where it leads to several, as a pure substance's name on a mixture does."""
+    """A name of an entity; ambiguous where the repository leads it to another one, or to several."""
     form = normalise_name(name)[:512]
     keys = table.keys.get(form, frozenset())
     return EntityAlias(
@@ -648,12 +458,16 @@ def _alias(key: str, name: str, source: str, table: AliasTable, *, mixture: bool
         language=language_of(name),
         kind=AliasKind.NAME.value,
         source=source,
-        ambiguous=len(keys) > 1 or (mixture and bool(keys)),
+        ambiguous=len(keys) > 1 or bool(keys - {key}) or (mixture and bool(keys)),
     )
 
 
 def _replace(
-    session: Session, entities: Sequence[Entity], aliases: Sequence[EntityAlias], resolution: Resolution
+    session: Session,
+    entities: Sequence[Entity],
+    aliases: Sequence[EntityAlias],
+    resolution: Resolution,
+    remarks: Mapping[str, str],
 ) -> None:
     """Rewrite entities, aliases and the rules' decisions."""
     _clear(session)
@@ -669,7 +483,22 @@ def _replace(
             rule=made.rule,
             why=made.why,
             decided_by="rules",
+            detail=_detail(made, resolution, remarks.get(key, "")),
         )
         for key, made in sorted(resolution.decisions.items())
         if key not in held
     )
+
+
+def _detail(made: Decision, resolution: Resolution, remark: str) -> dict[str, Any]:
+    """Both sides and their documents, the decision that the entry is about, and a model's verdict."""
+    detail: dict[str, Any] = {}
+    if made.sides:
+        detail |= {"left": made.sides[0].as_dict(), "right": made.sides[1].as_dict()}
+    if pair := resolution.open.get(made.id):
+        detail["documents"] = [mention.document for mention in pair]
+    if made.of:
+        detail["of"] = made.of
+    if remark:
+        detail["proposal"] = remark
+    return detail

@@ -1,7 +1,8 @@
 """The closed vocabulary of the graph: labels, relations, properties, keys (design, section 1).
 
 Everything that ends up as a label, a relationship type or a key is built here.
-Text of a page or a model is only ever a value.
+Text of a page or a model is only ever a value. A user's file may add members
+(``kg/extension.py``); they are members of the same enums from then on.
 
 What an ``Assertion`` row holds by relation (``object_label``; ``properties`` of the object node):
 
@@ -28,10 +29,11 @@ What an ``Assertion`` row holds by relation (``object_label``; ``properties`` of
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 from corpus.ids import canonical_json, digest
 
@@ -163,7 +165,8 @@ class RelationSpec:
 
     ``functional``: a subject has at most one object for the same conditions and
     source. ``symmetric``: stored once, ends ordered by key. ``zh``/``en`` are
-    noun phrases for templates ("禁配物", "incompatible materials").
+    noun phrases for templates ("禁配物", "incompatible materials"). ``listed`` (of
+    added relations): a labelled value is a list with an object an item.
     """
 
     subjects: frozenset[NodeLabel]
@@ -172,6 +175,7 @@ class RelationSpec:
     en: str
     functional: bool = False
     symmetric: bool = False
+    listed: bool = True
 
 
 _MATTER = frozenset({NodeLabel.SUBSTANCE, NodeLabel.MIXTURE})
@@ -186,7 +190,7 @@ def _spec(
     return RelationSpec(_MATTER, ends, zh, en, functional)
 
 
-RELATIONS: Mapping[Relation, RelationSpec] = {
+_RELATIONS: dict[Relation, RelationSpec] = {
     Relation.HAS_ALIAS: _spec(_L.ALIAS, "别名", "alias"),
     Relation.HAS_COMPONENT: _spec(_L.SUBSTANCE, "组分", "component"),
     Relation.MEMBER_OF: _spec(_L.REACTIVE_GROUP, "所属类别", "chemical class"),
@@ -215,9 +219,8 @@ RELATIONS: Mapping[Relation, RelationSpec] = {
     Relation.REGULATED_BY: _spec(_L.REGULATION, "适用法规", "regulation"),
     Relation.USED_FOR: _spec(_L.USE, "用途", "use"),
 }
+RELATIONS: Mapping[Relation, RelationSpec] = MappingProxyType(_RELATIONS)
 """Relations that text can assert. STATED_IN, SUBJECT, OBJECT and LISTS belong to the graph model."""
-
-ASSERTED = tuple(RELATIONS)
 
 
 class Property(StrEnum):
@@ -272,7 +275,7 @@ class PropertySpec:
 _T: dict[str, Any] = {"dimension": "kelvin", "low": 0.0, "high": 6500.0}
 _SHARE: dict[str, Any] = {"dimension": "percent", "low": 0.0, "high": 1.0}
 
-PROPERTIES: Mapping[Property, PropertySpec] = {
+_PROPERTIES: dict[Property, PropertySpec] = {
     Property.MELTING_POINT: PropertySpec("熔点", "melting point", **_T),
     Property.BOILING_POINT: PropertySpec("沸点", "boiling point", **_T),
     Property.FLASH_POINT: PropertySpec("闪点", "flash point", **_T),
@@ -304,6 +307,7 @@ PROPERTIES: Mapping[Property, PropertySpec] = {
     Property.APPEARANCE: PropertySpec("外观与性状", "appearance", textual=True),
     Property.ODOUR: PropertySpec("气味", "odour", textual=True),
 }
+PROPERTIES: Mapping[Property, PropertySpec] = MappingProxyType(_PROPERTIES)
 
 
 class MeasureKind(StrEnum):
@@ -346,6 +350,67 @@ PICTOGRAMS: Mapping[str, tuple[str, str]] = {
     "GHS08": ("健康危害", "health hazard"),
     "GHS09": ("环境", "environment"),
 }
+
+
+# --- members that a user's file adds (kg/extension.py) ------------------------
+
+_Member = TypeVar("_Member", bound=StrEnum)
+ADDED_LABELS: dict[NodeLabel, tuple[str, str]] = {}
+"""Labels added by a file, with their zh and en names. Their nodes hold ``text``."""
+
+
+def _grown(vocabulary: type[_Member], value: str) -> _Member:
+    """A further member of an enum. Iteration, look-up by value and isinstance then know it like any other."""
+    member = str.__new__(vocabulary, value)
+    member._name_ = member._value_ = value
+    vocabulary._member_map_[value] = member
+    vocabulary._member_names_.append(value)
+    vocabulary._value2member_map_[value] = member
+    return member
+
+
+def _shrink(vocabulary: type[StrEnum], member: StrEnum) -> None:
+    vocabulary._member_map_.pop(member.name, None)
+    vocabulary._member_names_.remove(member.name)
+    vocabulary._value2member_map_.pop(member.value, None)
+
+
+def add_label(value: str, zh: str, en: str) -> NodeLabel:
+    """A further node label. The caller has checked the name (``kg/extension.py``)."""
+    label = _grown(NodeLabel, value)
+    ADDED_LABELS[label] = (zh, en)
+    return label
+
+
+def add_relation(value: str, spec: RelationSpec) -> Relation:
+    """A further relation that text can assert."""
+    relation = _grown(Relation, value)
+    _RELATIONS[relation] = spec
+    return relation
+
+
+def add_property(value: str, spec: PropertySpec) -> Property:
+    """A further property of matter."""
+    added = _grown(Property, value)
+    _PROPERTIES[added] = spec
+    return added
+
+
+def remove_added(members: Iterable[StrEnum]) -> None:
+    """Take added members out again."""
+    for member in members:
+        if isinstance(member, NodeLabel):
+            ADDED_LABELS.pop(member, None)
+        elif isinstance(member, Relation):
+            _RELATIONS.pop(member, None)
+        elif isinstance(member, Property):
+            _PROPERTIES.pop(member, None)
+        _shrink(type(member), member)
+
+
+def added_key(label: NodeLabel, text: str) -> str:
+    """Key of a node under an added label: its normalised text."""
+    return f"{label.value.lower()}:{digest('added', label.value, _plain(text))[:24]}"
 
 
 # --- keys: one per label, built from identity -------------------------------

@@ -11,7 +11,7 @@ from corpus.catalogue.tables import GraphSnapshot, LedgerRow, now
 from corpus.ids import fingerprint
 from corpus.stages import BaseStep, Item, Outcome, Stage, StageContext
 from kg.graph_settings import GraphSettings, QuestionSettings
-from kg.projection import contribution_hash, graph_documents
+from kg.projection import Described, contribution_hash, graph_documents
 from kg.store import Counters, GraphHandle
 from kg.sync import remove_vanished, sync_documents
 
@@ -46,11 +46,13 @@ class GraphSync(BaseStep):
         """Write all items' contributions, a bounded group of documents at a time."""
         self._done = Counters()
         ids = [item.id for item in items]
-        size = self.settings.documents_per_batch
+        size, described = self.settings.documents_per_batch, Described()
         for at in range(0, len(ids), size):
             if ctx.cancelled():
                 break
-            self._done.add(sync_documents(ctx.catalogue, self.handle.store, ids[at : at + size], ctx.run_id))
+            self._done.add(
+                sync_documents(ctx.catalogue, self.handle.store, ids[at : at + size], ctx.run_id, described)
+            )
             ctx.progress(self.name, min(at + size, len(ids)), len(ids))
 
     def process(self, ctx: StageContext, item: Item) -> Outcome:

@@ -15,6 +15,7 @@ from corpus.documents import RefinedDocument, kept_documents
 from corpus.errors import TerminalError
 from corpus.ids import canonical_json, digest, fingerprint
 from corpus.stages import BaseStep, Item, Outcome, StageContext, Step
+from kg.extension import extension_digest
 from kg.extraction.evidence import judge
 from kg.extraction.model import Draft, Subject
 from kg.extraction.skill import (
@@ -34,6 +35,7 @@ from models.errors import AnswerRejected
 if TYPE_CHECKING:
     from models import Models
 
+TURNED = "ends turned round"  # counted, not rejected
 EXTRACT, REFERENCE, RESOLVE = "graph.extract", "graph.reference", "graph.resolve"
 REFERENCE_KIND = "reference"
 _ENDPOINT_REFUSED = ("bad_request", "context_length")  # reasons that say nothing of an answer: there was none
@@ -69,6 +71,8 @@ class ExtractStep(BaseStep):
             if self.models.is_offline(self.skill.name)
             else self.settings.model_dump(include={"window", "rejected_share"})
         )
+        if extension_digest():
+            settings |= {"schema": extension_digest()}
         query = (
             select(
                 Document.document_id,
@@ -96,7 +100,7 @@ class ExtractStep(BaseStep):
             raise TerminalError("the document is no longer kept", reason="document_gone", item_id=item.id)
         document = found[0]
         rows, reasons = self.assertions(document)
-        counts = Counter(f"rejected: {reason}" for reason in reasons)
+        counts = Counter(TURNED if reason == TURNED else f"rejected: {reason}" for reason in reasons)
         counts.update(row.state for row in rows)
         for row in rows:
             if row.state == "rejected":
@@ -140,6 +144,7 @@ class ExtractStep(BaseStep):
                 continue
             source = answer.source
             made, reasons = drafts_of(given, answer.value, trusted=source == "offline")
+            dropped += [TURNED] * sum(draft.turned for draft in made)
             drafts += made
             dropped += [reason.value for reason in reasons]
         if refused and len(refused) == len(questions):

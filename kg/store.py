@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -20,11 +21,11 @@ import structlog
 from corpus.errors import SettingsError, TerminalError, TransientError
 from kg import queries
 from kg.graph_settings import GraphSettings
-from kg.projection import GraphRows, Link, Row
+from kg.projection import GraphRows, Link, Row, storable
 from kg.schema import RELATIONS, NodeLabel, Relation
 
 if TYPE_CHECKING:
-    from neo4j import ManagedTransaction
+    from neo4j import ManagedTransaction, Session
 
     from kg.embedded import EmbeddedGraph
 
@@ -78,6 +79,7 @@ class GraphStore:
         database: str,
         *,
         batch_size: int = 1000,
+        retry_s: float = 30.0,
         server: EmbeddedGraph | None = None,
     ) -> None:
         from neo4j import Auth, GraphDatabase, NotificationMinimumSeverity
@@ -87,13 +89,17 @@ class GraphStore:
         self.database = database
         self.batch_size = batch_size
         self.server = server
+        self.sent: Counter[str] = Counter()
+        """Statements sent to the server, by their text (a retry by the driver is not counted)."""
+        self._counting = threading.Lock()
         self._constrained = False
         try:
             self._driver = GraphDatabase.driver(
                 uri,
                 auth=(user, password) if password is not None else Auth("none", None, None),
                 connection_acquisition_timeout=60,
-                max_transaction_retry_time=30,
+                max_transaction_retry_time=retry_s,
+                connection_timeout=15,
                 user_agent="hchemsafety",
                 notifications_min_severity=NotificationMinimumSeverity.OFF,
             )
@@ -149,24 +155,37 @@ class GraphStore:
 
     def verify_connection(self) -> None:
         """Prove address, login and database in one round trip, without waiting for a server to come back."""
-        with _errors(self.uri), self._driver.session(database=self.database) as session:
+        with self._session() as session:
             session.run("RETURN 1 AS one").consume()
+
+    @contextmanager
+    def _session(self, query: str = "", passing: tuple[type[Exception], ...] = ()) -> Iterator[Session]:
+        """A session on the named database, with the driver's errors turned into the platform's."""
+        if query:
+            with self._counting:
+                self.sent[query] += 1
+        with (
+            _errors(self.uri, self.database, passing),
+            self._driver.session(database=self.database) as session,
+        ):
+            yield session
 
     # --- reading ---------------------------------------------------------------
 
     def read(self, query: str, **parameters: Any) -> list[dict[str, Any]]:
         """All records of a query as dictionaries."""
+        given = storable(parameters)
 
         def work(transaction: ManagedTransaction) -> list[dict[str, Any]]:
-            return [dict(record) for record in transaction.run(cast(Any, query), parameters)]
+            return [dict(record) for record in transaction.run(cast(Any, query), given)]
 
-        with _errors(self.uri), self._driver.session(database=self.database) as session:
+        with self._session(query) as session:
             return session.execute_read(work)
 
     def stream(self, query: str, **parameters: Any) -> Iterator[dict[str, Any]]:
         """Records one by one, for answers that do not fit into memory. Not retried."""
-        with _errors(self.uri), self._driver.session(database=self.database) as session:
-            for record in session.run(cast(Any, query), parameters):
+        with self._session(query) as session:
+            for record in session.run(cast(Any, query), storable(parameters)):
                 yield dict(record)
 
     def stats(self) -> dict[str, dict[str, int]]:
@@ -188,6 +207,22 @@ class GraphStore:
         for record in self.stream(queries.link_hashes(kind)):
             for start, end, row_hash in record["rows"]:
                 yield record["start_label"], start, record["end_label"], end, row_hash
+
+    def nodes(self, label: NodeLabel) -> Iterator[tuple[str, dict[str, Any]]]:
+        """(key, properties) of all nodes of a label, one by one."""
+        for record in self.stream(queries.node_rows(label)):
+            yield str(record["key"]), record["props"]
+
+    def links(self, kind: Relation) -> Iterator[tuple[str, str, str, str, dict[str, Any]]]:
+        """(start label, start key, end label, end key, properties) of all relationships of a type."""
+        for record in self.stream(queries.link_rows(kind)):
+            yield (
+                record["start_label"],
+                str(record["start"]),
+                record["end_label"],
+                str(record["end"]),
+                record["props"],
+            )
 
     def content_hash(self) -> tuple[str, dict[str, dict[str, int]]]:
         """Hash of everything in the graph and its counts, whatever the order of writing.
@@ -314,7 +349,7 @@ class GraphStore:
             return self._once(query, parameters)
         except ConstraintError:
             log.info("constraint race, repeating the batch")
-        with _errors(self.uri):
+        with _errors(self.uri, self.database):
             return self._once(query, parameters)
 
     def _once(self, query: str, parameters: Mapping[str, Any]) -> tuple[int, int, int]:
@@ -327,18 +362,15 @@ class GraphStore:
             changed = records[0].get("changed", 0) if records else 0
             return counters.nodes_created, counters.relationships_created, changed
 
-        with (
-            _errors(self.uri, passing=(ConstraintError,)),
-            self._driver.session(database=self.database) as session,
-        ):
+        with self._session(query, passing=(ConstraintError,)) as session:
             return session.execute_write(work)
 
     def _delete(self, query: str, **parameters: Any) -> tuple[int, int]:
         def work(transaction: ManagedTransaction) -> tuple[int, int]:
-            counters = transaction.run(cast(Any, query), parameters).consume().counters
+            counters = transaction.run(cast(Any, query), storable(parameters)).consume().counters
             return counters.nodes_deleted, counters.relationships_deleted
 
-        with _errors(self.uri), self._driver.session(database=self.database) as session:
+        with self._session(query) as session:
             return session.execute_write(work)
 
 
@@ -409,9 +441,16 @@ def _number(*parts: str | None) -> int:
 
 
 @contextmanager
-def _errors(uri: str, passing: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-    """Turn the driver's errors into the platform's two families."""
-    from neo4j.exceptions import AuthError, ConfigurationError, DriverError, Neo4jError, ServiceUnavailable
+def _errors(uri: str, database: str, passing: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+    """Turn the driver's errors into the platform's two families; a setting that is wrong is named."""
+    from neo4j.exceptions import (
+        AuthError,
+        ConfigurationError,
+        DriverError,
+        Neo4jError,
+        ServiceUnavailable,
+        UnsupportedServerProduct,
+    )
 
     try:
         yield
@@ -421,11 +460,38 @@ def _errors(uri: str, passing: tuple[type[Exception], ...] = ()) -> Iterator[Non
         raise SettingsError(
             f"graph server {uri} refuses the login (HCHEM_GRAPH__USER, HCHEM_GRAPH__PASSWORD): {error.message}"
         ) from error
+    except UnsupportedServerProduct as error:
+        raise SettingsError(
+            f"what answers at {uri} (HCHEM_GRAPH__URI) is no Neo4j server of version 4.4 or later, nor one that "
+            f"speaks its Bolt protocol: {error}"
+        ) from error
     except ConfigurationError as error:
         raise SettingsError(f"graph address {uri!r} (HCHEM_GRAPH__URI) cannot be used: {error}") from error
     except ServiceUnavailable as error:
-        raise TransientError(f"graph server {uri} is not reachable: {error}", reason="graph_away") from error
+        said = _chain(error)
+        if "looks like HTTP" in said:
+            raise SettingsError(
+                f"what answers at {uri} (HCHEM_GRAPH__URI) is a web server; Bolt has a port of its own, "
+                f"usually 7687: {said}"
+            ) from error
+        raise TransientError(
+            f"graph server {uri} (HCHEM_GRAPH__URI) is not reachable: {said}", reason="graph_away"
+        ) from error
     except (DriverError, Neo4jError) as error:
+        if getattr(error, "code", None) == "Neo.ClientError.Database.DatabaseNotFound":
+            raise SettingsError(
+                f"graph server {uri} has no database {database!r} (HCHEM_GRAPH__DATABASE): {error}"
+            ) from error
         if error.is_retryable():
-            raise TransientError(f"graph server: {error}", reason="graph_busy") from error
-        raise TerminalError(f"graph server: {error}", reason="graph_query") from error
+            raise TransientError(f"graph server {uri}: {error}", reason="graph_busy") from error
+        raise TerminalError(f"graph server {uri}: {error}", reason="graph_query") from error
+
+
+def _chain(error: BaseException) -> str:
+    """What an error and the errors behind it say, those of a group too (routing reports one for each server)."""
+    parts = [str(error)]
+    cause = error.__cause__
+    for behind in cause.exceptions if isinstance(cause, BaseExceptionGroup) else [cause]:
+        if behind is not None and (said := _chain(behind)) not in parts[0]:
+            parts.append(said)
+    return "; ".join(parts)

@@ -7,7 +7,7 @@ removed, and what it had supported is recomputed from the other documents.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,18 +18,20 @@ from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import Assertion, Document
 from kg import queries
 from kg.projection import (
+    NAMED,
+    Described,
     Edge,
     GraphRows,
     Link,
     Statement,
-    about,
     aliases_by_key,
+    backing,
     derived_rows,
     document_rows,
     entities_by_key,
-    entity_rows,
     graph_documents,
     kept_assertions,
+    node_rows,
     section_key,
     statements,
 )
@@ -50,16 +52,21 @@ class Plan:
 
 
 def sync_documents(
-    catalogue: Catalogue, store: GraphStore, documents: Sequence[str], run_id: str = ""
+    catalogue: Catalogue,
+    store: GraphStore,
+    documents: Sequence[str],
+    run_id: str = "",
+    described: Described | None = None,
 ) -> Counters:
     """Write the contributions of documents as the catalogue has them now (none: they are removed).
 
+    ``described``: shared by the calls of one loading of many documents, while the catalogue stays the same.
     Old assertions are deleted last: they are how a run that was killed half-way
     finds out again which derived relationships have to be recomputed.
     """
     store.ensure_constraints()
     with catalogue.reading() as session:
-        plan = _plan(session, store, documents)
+        plan = _plan(session, store, documents, described or Described())
     now, after = _parted(plan)
     done = store.write(now, run_id)
     for link in sorted(plan.stale_links):
@@ -88,9 +95,9 @@ def remove_vanished(catalogue: Catalogue, store: GraphStore, run_id: str = "", b
     with catalogue.reading() as session:
         present = set(graph_documents(session))
     gone = sorted({row["key"] for row in store.read(queries.DOCUMENT_KEYS)} - present)
-    done = Counters()
+    done, described = Counters(), Described()
     for at in range(0, len(gone), bite):
-        done.add(sync_documents(catalogue, store, gone[at : at + bite], run_id))
+        done.add(sync_documents(catalogue, store, gone[at : at + bite], run_id, described))
     done.nodes_deleted += store.delete_orphans()
     return done
 
@@ -100,19 +107,19 @@ def rebuild(catalogue: Catalogue, store: GraphStore, run_id: str = "", bite: int
     store.clear()
     with catalogue.reading() as session:
         documents = graph_documents(session)
-    done = Counters()
+    done, described = Counters(), Described()
     for at in range(0, len(documents), bite):
-        done.add(sync_documents(catalogue, store, documents[at : at + bite], run_id))
+        done.add(sync_documents(catalogue, store, documents[at : at + bite], run_id, described))
     return done
 
 
 # --- planning -----------------------------------------------------------------
 
 
-def _plan(session: Session, store: GraphStore, documents: Sequence[str]) -> Plan:
+def _plan(session: Session, store: GraphStore, documents: Sequence[str], described: Described) -> Plan:
     old = store.read(queries.CONTRIBUTION, documents=list(documents)) if documents else []
     spoken_of = [(_L(row["object_label"]), str(row["object"])) for row in old]
-    rows, bare = expected_rows(session, documents, _edges(old), spoken_of)
+    rows, bare = expected_rows(session, documents, described, _edges(old), spoken_of)
     plan = Plan(rows)
     _find_stale(store, plan, documents, old)
     for edge in bare:
@@ -123,6 +130,7 @@ def _plan(session: Session, store: GraphStore, documents: Sequence[str]) -> Plan
 def expected_rows(
     session: Session,
     documents: Sequence[str],
+    described: Described,
     edges: Iterable[Edge] = (),
     spoken_of: Iterable[tuple[NodeLabel, str]] = (),
 ) -> tuple[GraphRows, list[Edge]]:
@@ -141,56 +149,14 @@ def expected_rows(
     ends = {(s.subject_label, s.row.subject_key) for s in found} | {
         (s.object_label, s.row.object_key) for s in found
     }
-    before = set(spoken_of)
-    keys = {edge[4] for edge in wanted} | {edge[2] for edge in wanted} | {key for _, key in ends | before}
-    about_rows = about(session, keys)
-    backing, _ = statements(about_rows, entities_by_key(session, _keys(about_rows)))
-    by_object: dict[str, list[Assertion]] = defaultdict(list)
-    for statement in backing:
-        by_object[statement.row.object_key].append(statement.row)
-    ends |= {
-        (label, key) for label, key in before if label not in {_L.SUBSTANCE, _L.MIXTURE} and by_object[key]
-    }
-    names = [key for label, key in ends if label in {_L.SUBSTANCE, _L.MIXTURE}]
-    entity_rows(graph, ends, entities, aliases_by_key(session, names), by_object)
-    return graph, derived_rows(graph, wanted, backing)
-
-
-def verify_graph(catalogue: Catalogue, store: GraphStore, bite: int = 200) -> list[str]:
-    """What catalogue and graph disagree about, in words; empty when the graph is what it should be."""
-    nodes: dict[NodeLabel, dict[str, str]] = defaultdict(dict)
-    links: dict[Relation, dict[tuple[str, ...], str]] = defaultdict(dict)
-    with catalogue.reading() as session:
-        documents = graph_documents(session)
-        for at in range(0, len(documents), bite):
-            rows, _ = expected_rows(session, documents[at : at + bite])
-            for label, group in rows.nodes.items():
-                nodes[label] |= {key: row["hash"] for key, row in group.items()}
-            for (kind, start, end), found in rows.links.items():
-                links[kind] |= {(start, a, end, b): row["hash"] for (a, b), row in found.items()}
-    problems: list[str] = []
-    for label in NodeLabel:
-        there = dict(store.node_hashes(label))
-        problems += _differences(label.value, nodes[label], there)
-    for kind in Relation:
-        present = {ends: row_hash for *found, row_hash in store.link_hashes(kind) if (ends := tuple(found))}
-        problems += _differences(kind.value, links[kind], present)
-    return problems
-
-
-def _differences(what: str, wanted: Mapping[Any, str], there: Mapping[Any, str | None]) -> list[str]:
-    def said(key: Any) -> str:
-        return key if isinstance(key, str) else f"{key[1]} -> {key[3]}"
-
-    return [
-        *(f"{what} {said(key)}: missing in the graph" for key in sorted(set(wanted) - set(there))),
-        *(f"{what} {said(key)}: not in the catalogue" for key in sorted(set(there) - set(wanted))),
-        *(
-            f"{what} {said(key)}: differs from the catalogue"
-            for key in sorted(set(wanted) & set(there))
-            if wanted[key] != there[key]
-        ),
-    ]
+    before = {(label, key) for label, key in spoken_of if label not in NAMED}
+    known = described.of(session, {end for end in ends | before if end[0] not in NAMED})
+    ends |= before & set(known)
+    names = [key for label, key in ends if label in NAMED]
+    node_rows(graph, ends, entities, aliases_by_key(session, names), known)
+    supporting = backing(session, wanted)
+    support, _ = statements(supporting, entities_by_key(session, _keys(supporting)))
+    return graph, derived_rows(graph, wanted, support)
 
 
 def _keys(rows: Iterable[Assertion]) -> set[str]:

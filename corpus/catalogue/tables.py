@@ -146,6 +146,21 @@ class ChemicalName(Base):
     source: Mapped[str] = mapped_column(String(64))
 
 
+class ChemicalClaim(Base):
+    """What a user's list or entry says of a chemical, so that it can be taken back alone.
+
+    ``kind``: name (``value`` is the name's id), formula, un. Built-in sources have claims
+    only on names whose row says that a user's source brought them first.
+    """
+
+    __tablename__ = "chemical_claims"
+    claim_id: Mapped[str] = _id()
+    key: Mapped[str] = _ref()
+    source: Mapped[str] = mapped_column(String(64), index=True)
+    kind: Mapped[str] = mapped_column(String(16))
+    value: Mapped[str]
+
+
 class QueryLink(Base):
     """A URL generated from a chemical's name and a source's template."""
 
@@ -193,6 +208,7 @@ class Page(Base):
     first_seen: Mapped[datetime | None]
     fetched_at: Mapped[datetime | None]  # last time the content was transferred
     visited_at: Mapped[datetime | None]  # last time it was asked for (304 included)
+    sitemap_lastmod: Mapped[datetime | None]  # a trusted sitemap's word in the open round
     missed: Mapped[int] = mapped_column(Integer, default=0)  # refreshes in a row without it
     lease_holder: Mapped[str] = mapped_column(String(64), default="")
     lease_until: Mapped[datetime | None]
@@ -332,17 +348,25 @@ class EntityAlias(Base):
 
 
 class EntityDecision(Base):
-    """A merge, split or review item, who decided and why; can be undone."""
+    """A merge, a separation or a review item: who decided, when and why; can be undone.
+
+    What the rules decide is made anew by every resolve and has no ``at``; what people
+    decide stays. ``undoes``: the decision that one of kind undo takes back. ``detail``:
+    {"left", "right": {"key", "name", "document"}} and, for a review item, a model's verdict.
+    """
 
     __tablename__ = "entity_decisions"
     decision_id: Mapped[str] = _id()
-    kind: Mapped[str] = mapped_column(String(16))  # merge | link | keep-apart | review
+    kind: Mapped[str] = mapped_column(String(16))  # merge | link | keep-apart | review | undo
     left_key: Mapped[str] = mapped_column(String(128))
     right_key: Mapped[str] = mapped_column(String(128))
     rule: Mapped[str] = mapped_column(String(64))
     why: Mapped[str]
     decided_by: Mapped[str] = mapped_column(String(64))
     undone: Mapped[bool] = mapped_column(default=False)
+    at: Mapped[datetime | None]
+    undoes: Mapped[str] = mapped_column(String(64), default="")
+    detail: Mapped[dict[str, Any]] = mapped_column(default=dict)
 
 
 class GraphSnapshot(Base):

@@ -10,9 +10,9 @@ from corpus.cleaning.layout import own_cells, own_rows
 from corpus.cleaning.tags import Element, all_text
 
 _NUMERIC = re.compile(r"^[<>≤≥~±≈]?\s*[-−–]?\d")
-_MAX_COLUMNS = 200
+_MAX_COLUMNS = 1000  # as many as a cell may span (HTML standard)
 _SHORT, _WHOLE = 40, 10_000
-_MAX_CELLS = 2_000_000
+_MAX_CELLS = 2_000_000  # of one table with its spans expanded; beyond it cells stand once
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,16 @@ def grid(table: Element, text_of: Callable[[Element], str]) -> list[GridRow]:
             continue
         header = _is_header(row, cells)
         headed = headed or (header and not built)
-        line, hanging = _line(cells, hanging, width, text_of, _WHOLE if header else _SHORT if headed else 0)
+        repeated = _WHOLE if header else _SHORT if headed else 0
+        line, hanging = _line(cells, hanging, width, text_of, repeated, spans=budget > 0)
         budget -= len(line)
-        if budget < 0:
-            break
         built.append((line, row, header))
     return _tidy(built)
+
+
+def is_cut(main: Element) -> bool:
+    """Whether a row has more cells than a grid has columns, so that the text lacks some."""
+    return any(len(row) > _MAX_COLUMNS for row in main.iter("tr"))
 
 
 def _line(
@@ -58,8 +62,12 @@ def _line(
     width: int,
     text_of: Callable[[Element], str],
     repeated: int,
+    *,
+    spans: bool,
 ) -> tuple[list[str], dict[int, tuple[int, str]]]:
     line: list[str] = []
+    if not spans:
+        hanging = {}
     next_hanging = {column: (left - 1, text) for column, (left, text) in hanging.items() if left > 1}
     for cell in cells:
         while len(line) in hanging and len(line) < _MAX_COLUMNS:
@@ -67,9 +75,9 @@ def _line(
         if len(line) >= _MAX_COLUMNS:
             break
         text = text_of(cell)
-        columns = min(_span(cell, "colspan"), _MAX_COLUMNS - len(line))
+        columns = min(_span(cell, "colspan"), _MAX_COLUMNS - len(line)) if spans else 1
         whole = len(cells) == 1 and columns >= max(2, width)
-        rows = _span(cell, "rowspan")
+        rows = _span(cell, "rowspan") if spans else 1
         for offset in range(columns):
             shown = text if offset == 0 or (not whole and len(text) <= repeated) else ""
             if rows > 1:

@@ -23,6 +23,7 @@ from corpus.cleaning.page import CleanedPage, Features, Verdict, language_of
 from corpus.cleaning.parsing import LIMITS, Limits, Numbers, drop, parse_html, reread, strip_marks
 from corpus.cleaning.pruning import empty_elements, keep_blank
 from corpus.cleaning.structural import Structural, clean_structure
+from corpus.cleaning.tables import is_cut
 from corpus.cleaning.tags import Element, all_text, name_set
 from corpus.cleaning.template import Template
 from corpus.cleaning.tracing import Trace
@@ -31,6 +32,7 @@ _TOO_LITTLE = 0.25  # of the page's prose: try again gently
 _MIN_TEXT = 60  # characters (Han twice) below which there is no main content
 _KEPT_LOW, _KEPT_HIGH = 0.05, 0.95
 _MUCH = 2000
+_LONG_NOTICE = 600  # characters: a request to switch scripts on is shorter
 _READINGS = 4
 _SHALLOW = 200  # levels below which no limit of the parser's is near
 _SCRIPT_ROOTS = name_set("root app __next __nuxt main-app q-app ember-app")
@@ -63,14 +65,17 @@ def clean_html(
         root, numbers = parse_html(text, limits)  # it only says so
         if trace is not None:
             numbers.mark()
+    unwrapped = _read_without_scripts(root)
     measures = _settled(root, numbers)
     raw = _Raw(root, text, numbers, measures)
     structural = clean_structure(root, numbers, measures, template, title=raw.title, trace=trace)
+    structural.removed.update({"noscript_unwrapped": unwrapped} if unwrapped else {})
     if (
         structural.prose_after < _TOO_LITTLE * structural.prose_before
         and raw.features["raw_text_chars"] > 400
     ):
         second, others = parse_html(text, limits)
+        _read_without_scripts(second)
         if trace is not None:
             others.mark()
         other = None if trace is None else Trace(dict(trace.stages))
@@ -174,6 +179,28 @@ def _sole_main(root: Element) -> None:
     outer.append(body)
 
 
+def _read_without_scripts(root: Element) -> int:
+    """Open the ``noscript`` elements of a page whose content stands nowhere else; returns how many.
+
+    Where the page shows text of its own they repeat it, or hold counters and a notice.
+    """
+    body = root.find("body")
+    found = [] if body is None else list(body.iter("noscript"))
+    if body is None or not found:
+        return 0
+    texts = [all_text(node) for node in found]
+    speaking = [
+        node
+        for node, text in zip(found, texts, strict=True)
+        if size(text) >= (_LONG_NOTICE if words.SCRIPT_NOTICE.search(text[:2000]) else _MIN_TEXT)
+    ]
+    if not speaking or size(visible_text(body)) >= _MIN_TEXT:
+        return 0
+    for node in speaking:
+        node.tag = "div"
+    return len(speaking)
+
+
 def _settled(root: Element, numbers: Numbers) -> Measures:
     """Settle what the parser left loose, and measure."""
     moved = settle_orphans(root)
@@ -233,11 +260,13 @@ def _result(
             ("attribute", attributes),
         )
     }
-    page.verdict, page.reasons = _verdict(page, raw, lost_headings)
+    page.verdict, page.reasons = _verdict(page, raw, lost_headings=lost_headings, cut=is_cut(main))
     return page
 
 
-def _verdict(page: CleanedPage, raw: _Raw, lost_headings: bool) -> tuple[Verdict, tuple[str, ...]]:
+def _verdict(
+    page: CleanedPage, raw: _Raw, *, lost_headings: bool, cut: bool
+) -> tuple[Verdict, tuple[str, ...]]:
     features = page.features
     kept = size(page.plain)
     if kept < _MIN_TEXT and not (features.n_table_cells and words.has_facts(page.plain)):
@@ -254,6 +283,8 @@ def _verdict(page: CleanedPage, raw: _Raw, lost_headings: bool) -> tuple[Verdict
         reasons.append("kept_over_95_percent")
     if raw.cas and raw.cas - set(words.CAS.findall(page.plain)):
         reasons.append("cas_lost")
+    if cut:
+        reasons.append("table_columns_cut")
     if lost_headings:
         reasons.append("table_headings_lost")
     return ("review", tuple(reasons)) if reasons else ("ok", ())

@@ -197,7 +197,7 @@ class DeduplicateStep(BaseStep):
     """Barrier: exact, near and contained duplicates; editions of one regulation stay and are linked."""
 
     name: str = DEDUPLICATE
-    version: str = "3"
+    version: str = "4"
     batch_size: int | None = None
     settings: CorpusSettings = field(default_factory=CorpusSettings)
 

@@ -231,6 +231,8 @@ def show(
 
 
 def _shown(db: Session, key: str) -> dict[str, object]:
+    from corpus.chemical_claims import sources_of
+
     row = db.get_one(Chemical, key)
     names = db.scalars(
         select(ChemicalName)
@@ -246,6 +248,12 @@ def _shown(db: Session, key: str) -> dict[str, object]:
         "provenance": row.provenance,
         "hazards": list(row.hazards),
         "names": [
-            {"name": n.name, "language": n.language, "kind": n.kind, "source": n.source} for n in names
+            {
+                "name": n.name,
+                "language": n.language,
+                "kind": n.kind,
+                "source": "; ".join(sources_of(db, n)),
+            }
+            for n in names
         ],
     }

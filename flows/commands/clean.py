@@ -38,7 +38,7 @@ def clean(
         bool, typer.Option("--batch", help='JSON lines {"id","url","html"} → {"id","text"}.')
     ] = False,
     target: Annotated[
-        Path | None, typer.Option("--output", help="Write to this file, whatever the text is like.")
+        Path | None, typer.Option("--out", "--output", help="Write to this file, whatever the text is like.")
     ] = None,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that one page may take.")] = 20.0,
 ) -> None:

@@ -16,12 +16,16 @@ from flows.console import out
 from flows.runtime import open_runtime
 
 app = typer.Typer()
-_STATES = ("kept", "rejected", "duplicate", "review", "failed")
+_STATES = ("kept", "rejected", "duplicate", "review", "failed", "pending")
+_REFERENCE = "reference"  # an entry of a published list: evidence of the graph, no page that was curated
 
 
 @app.command("list")
 def list_documents(
-    state: Annotated[str, typer.Option(help="kept, rejected, duplicate, review or failed.")] = "",
+    state: Annotated[str, typer.Option(help=f"One of {', '.join(_STATES)}.")] = "",
+    references: Annotated[
+        bool, typer.Option("--references", help="The reference entries instead, which no page stands behind.")
+    ] = False,
     limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
 ) -> None:
     """List documents with score, state and reason. Example: hchem documents list --state rejected"""
@@ -33,17 +37,24 @@ def list_documents(
     )  # fmt: skip
     if state:
         query = query.where(Document.state == state)
+    shown_kind = Document.kind == _REFERENCE if references else Document.kind != _REFERENCE
+    every, query = query, query.where(shown_kind)
     table = Table()
     for column in ("document", "title", "language", "score", "state", "url"):
         table.add_column(column, overflow="fold")
     with open_runtime() as runtime, runtime.catalogue.reading() as db:
         total = db.scalar(select(func.count()).select_from(query.subquery())) or 0
+        others = (db.scalar(select(func.count()).select_from(every.subquery())) or 0) - total
         for row in db.execute(query.order_by(Document.document_id).limit(limit)):
             score = "" if row.score is None else f"{row.score:.1f}"
             shown = f"{row.state} {row.reason}".strip()
             table.add_row(row.document_id, row.title[:60], row.language, score, shown, row.url)
     out.print(table)
-    out.print(f"{min(limit, total)} of {total} documents")
+    if references:
+        out.print(f"{min(limit, total)} of {total} reference entries")
+        return
+    beside = f", beside {others} reference entries (--references lists them)" if others else ""
+    out.print(f"{min(limit, total)} of {total} documents{beside}")
 
 
 @app.command("show")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -29,22 +31,35 @@ def stats(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
 
 @app.command()
 def verify(
-    limit: Annotated[int, typer.Option(min=1, help="Differences to show.")] = 20,
+    limit: Annotated[int, typer.Option(min=0, help="Differences to show; 0: all of them.")] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compare the graph with the catalogue, row by row. Exit code 1 where they differ."""
+    """Compare the graph with the catalogue in both directions, row by row. Exit code 1 where they differ."""
     from flows.runtime import open_runtime
     from kg.store import GraphStore
-    from kg.sync import verify_graph
+    from kg.verify import Difference, differences
 
+    counts: Counter[str] = Counter()
+    shown: list[Difference] = []
     with open_runtime() as runtime, GraphStore.connect(runtime.settings.graph, runtime.data_dir) as store:
-        problems = verify_graph(runtime.catalogue, store)
-    if not problems:
+        for difference in differences(runtime.catalogue, store):
+            counts[difference.kind] += 1
+            if not limit or len(shown) < limit:
+                shown.append(difference)
+    if as_json:
+        found = {"agree": not counts, "counts": dict(counts), "differences": [asdict(d) for d in shown]}
+        typer.echo(json.dumps(found, ensure_ascii=False))
+    elif not counts:
         typer.echo("graph and catalogue agree")
-        return
-    typer.echo(f"{len(problems)} differences; `hchem graph rebuild` loads the graph anew")
-    for problem in problems[:limit]:
-        typer.echo(f"  {problem}")
-    raise typer.Exit(1)
+    else:
+        said = ", ".join(f"{n} {kind}" for kind, n in counts.items())
+        typer.echo(f"{counts.total()} differences ({said}); `hchem graph rebuild` loads the graph anew")
+        for difference in shown:
+            typer.echo(f"  {difference}")
+        if len(shown) < counts.total():
+            typer.echo(f"  … and {counts.total() - len(shown)} more (--limit 0 shows all)")
+    if counts:
+        raise typer.Exit(1)
 
 
 @app.command()

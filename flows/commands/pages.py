@@ -18,6 +18,7 @@ from corpus.catalogue.tables import Document, Page
 from corpus.errors import SettingsError
 from flows.console import out
 from flows.runtime import open_runtime
+from flows.settings import load_settings
 
 if TYPE_CHECKING:
     from crawlers.settings import CrawlSettings
@@ -107,7 +108,7 @@ def inspect_page(
     ],
     output: Annotated[
         Path | None,
-        typer.Option(help="File to write. Default: the data directory's reports, or beside a file."),
+        typer.Option("--out", "--output", help="File to write. Default: in the data directory's reports."),
     ] = None,
     url: Annotated[str, typer.Option(help="Of a file: the address it came from.")] = "",
     open_it: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
@@ -129,7 +130,7 @@ _Inspected = tuple[str, dict[str, Any], dict[str, Any], Path]
 
 
 def _inspect_file(path: Path, url: str, timeout: float) -> _Inspected:
-    from flows.inspection import inspect_in_child
+    from flows.inspection import inspect_in_child, report_of_file
 
     try:
         data = path.read_bytes()
@@ -137,7 +138,7 @@ def _inspect_file(path: Path, url: str, timeout: float) -> _Inspected:
         raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from error
     found = inspect_in_child(data, url=url or path.name, timeout_s=timeout)
     facts = {"source": f"file {path.name}", "template": "none: the file is not of the catalogue"}
-    return url or path.name, found, facts, path.with_name(f"{path.name}.inspect.html")
+    return url or path.name, found, facts, report_of_file(load_settings().data_dir / "reports", path)
 
 
 def _inspect_known(wanted: str, timeout: float) -> _Inspected:
@@ -197,6 +198,8 @@ def list_patterns(
 
     with open_runtime() as runtime:
         with runtime.catalogue.reading() as session:
+            if source:
+                _check_source(session, source, runtime.settings.crawl)
             rows = [find_cluster(session, cluster)] if cluster else list_clusters(session, source)
         pages = SAMPLES_OF_ONE if cluster else SAMPLES_OF_ALL
         found = describe(runtime, rows[:limit], pages=pages)

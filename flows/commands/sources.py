@@ -46,6 +46,8 @@ def list_sources(as_json: Annotated[bool, typer.Option("--json", help="Print JSO
         table.add_column(heading, overflow="fold")
     for name, source in sorted(sources.items()):
         about = f"{source.licence}\n{source.note}".strip()
+        if source.tls_exceptions:
+            about += f"\ncertificates not checked: {', '.join(source.tls_exceptions)}"
         table.add_row(name, source.kind, " ".join(source.languages), "yes" if name in enabled else "", about)
     out.print(table)
 

@@ -7,6 +7,7 @@ their rule, functional and attribute removals follow from what is missing.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -31,6 +32,7 @@ _BLOCK_CHARS = 4000
 _HTML_CHARS = 400_000
 _FUNCTION_OF = {tag: rule for rule, tags in FUNCTION_GROUPS.items() for tag in tags}
 _RANK = {rule: rank for rank, rule in enumerate(FUNCTION_GROUPS)}
+_WRAPPED = re.compile(rf'(<body(?: [^<>]*)? {MARK}="(\d+)"[^<>]*>) ?<main {MARK}="\2">(.*)</main> ?</body>')
 STAGES = ("raw", "structural", "functional", "attribute")
 
 
@@ -74,7 +76,8 @@ class Values:
 @dataclass
 class Pane:
     """A stage as source lines. ``chars``: of the whole stage; ``left``: elements (or lines) that are
-    not shown; ``cut``: whether the pane ends before the stage does.
+    not shown; ``cut``: whether the pane ends before the stage does; ``same_as``: the pane before, where
+    the cleaning between them changed nothing (then there are no lines).
     """
 
     name: str
@@ -85,6 +88,7 @@ class Pane:
     unit: str = "elements"
     cut: bool = False
     home: dict[int, int] = field(default_factory=dict)
+    same_as: str = ""
 
 
 @dataclass
@@ -287,7 +291,17 @@ class _Comparison:
             source_lines(self.trees["functional"], self._attribute_next, final),
             source_lines(self.trees["attribute"], lambda *_: None, last),
         ]
+        plain = {name: _compared(self.trace.stages[name]) for name in STAGES}
+        shown = STAGES[0]  # the pane with lines to which the next ones are compared
         for name, source in zip(STAGES, sources, strict=True):
+            if name != STAGES[0] and plain[name] == plain[shown]:
+                if shown != STAGES[0]:  # the same tree, with the marks of what the next cleaning takes
+                    last_shown = next(pane for pane in self.found.panes if pane.name == shown)
+                    last_shown.lines, last_shown.home = source.lines, source.home
+                folded = Pane(name, [], self.found.panes[-1].chars, source.elements, same_as=shown)
+                self.found.panes.append(folded)
+                continue
+            shown = name
             size = len(self.trace.stages[name]) - _mark_chars(self.trace.stages[name])
             self.found.panes.append(
                 Pane(name, source.lines, size, source.elements, source.left, cut=source.cut, home=source.home)
@@ -445,6 +459,13 @@ def _attributes(tree: Element) -> dict[int, dict[str, str]]:
         for element in tree.iter("*")
         if element.get(MARK) is not None
     }
+
+
+def _compared(html: str) -> str:
+    """A stage without blanks' number and without the ``main`` that cleaning puts round a whole body."""
+    plain = " ".join(html.split())
+    wrapped = _WRAPPED.fullmatch(plain)
+    return f"{wrapped[1]}{wrapped[3]}</body>" if wrapped else plain
 
 
 def _mark_chars(html: str) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -37,6 +38,7 @@ _EXPLAINED = {
     "functional": "what attribute cleaning takes is faded",
     "attribute": "the cleaned page",
 }
+_SLUG = re.compile(r"[^\w.-]+")
 
 
 def render(found: Mapping[str, Any], *, name: str, facts: Mapping[str, Any]) -> str:
@@ -115,6 +117,12 @@ def _groups(rules: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]
         )
         for name in names
     ]
+
+
+def report_of_file(folder: Path, path: Path) -> Path:
+    """Where the report of a file goes: by its name, and by where it lies since many files are called alike."""
+    place = hashlib.sha256(str(path.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    return folder / f"inspect-{_SLUG.sub('-', path.name)[:60]}-{place}.html"
 
 
 def write_page(html: str, target: Path) -> Path:

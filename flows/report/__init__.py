@@ -1,4 +1,4 @@
-"""The HTML report: one self-contained file, computed from the catalogue."""
+"""The HTML report and, beside it, the graph explorer, computed from the catalogue."""
 
 from flows.report.page import write
 

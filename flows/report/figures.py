@@ -23,7 +23,19 @@ LABEL_COLOURS = {
     "Pictogram": "#7b5ea7",
     "TransportEntry": "#588157",
     "Measure": "#8d6b5a",
+    "Measurement": "#5b6875",
+    "ExposureLimit": "#a23b72",
+    "Toxicity": "#a23b72",
+    "Alias": "#9aa5b1",
+    "PrecautionaryStatement": "#7f9c3b",
 }
+_OTHER = "#2f3e46"
+_PICTURED_NEIGHBOURS = 28
+# of each kind in turn, so that one long list does not push the others out
+_FIRST = (
+    "Substance", "Mixture", "ReactiveGroup", "HazardClass", "HazardStatement", "TransportEntry", "Measure", "Pictogram",
+    "Measurement", "ExposureLimit", "Toxicity", "NfpaRating", "Regulation", "Use",
+)  # fmt: skip
 
 
 def _new(width: float, height: float) -> tuple[Figure, Any]:
@@ -159,4 +171,49 @@ def network(edges: Sequence[tuple[str, str, str]], names: dict[str, tuple[str, s
             for s, relation, o in edges
         ],
         "legend": sorted({(names[key][1], LABEL_COLOURS.get(names[key][1], "#2f3e46")) for key in names}),
+    }
+
+
+def neighbours_picture(name: str, neighbours: Sequence[tuple[str, str, str, str]]) -> dict[str, Any]:
+    """Positions for the picture of a node among its neighbours, in a box 1000 wide.
+
+    ``neighbours``: (relation, label, name, address or ""). At most 28 are shown,
+    of each label in turn; half on either side, so that names do not meet.
+    """
+    by_label: dict[str, list[tuple[str, str, str, str]]] = {}
+    for neighbour in neighbours:
+        by_label.setdefault(neighbour[1], []).append(neighbour)
+    queues = [by_label[label] for label in _FIRST if label in by_label]
+    chosen: list[tuple[str, str, str, str]] = []
+    at = 0
+    while len(chosen) < _PICTURED_NEIGHBOURS and any(at < len(queue) for queue in queues):
+        chosen += [queue[at] for queue in queues if at < len(queue)]
+        at += 1
+    chosen = sorted(chosen[:_PICTURED_NEIGHBOURS], key=lambda n: (_FIRST.index(n[1]), n[0], n[2]))
+    half = (len(chosen) + 1) // 2
+    height = 60 + 30 * max(half, 3)
+    nodes = []
+    for side, part in ((1, chosen[:half]), (-1, chosen[half:])):
+        for i, (relation, label, said, address) in enumerate(part):
+            y = height / 2 + (i - (len(part) - 1) / 2) * 30
+            bend = 1 - (2 * (y - height / 2) / height) ** 2  # ends of the column nearer to the middle
+            nodes.append(
+                {
+                    "x": round(500 + side * (150 + 70 * bend), 1),
+                    "y": round(y, 1),
+                    "text_x": round(500 + side * (162 + 70 * bend), 1),
+                    "anchor": "start" if side > 0 else "end",
+                    "relation": relation,
+                    "label": label,
+                    "name": said,
+                    "address": address,
+                    "colour": LABEL_COLOURS.get(label, _OTHER),
+                }
+            )
+    return {
+        "name": name,
+        "height": height,
+        "nodes": nodes,
+        "left_out": sum(len(queue) for queue in queues) - len(chosen),
+        "legend": sorted({(node["label"], node["colour"]) for node in nodes}),
     }

@@ -16,6 +16,8 @@ from corpus.errors import TerminalError
 from corpus.ids import canonical_json
 from flows import accounting, summary
 from flows.report import data, figures
+from flows.report.explorer import Explorer, write_explorer
+from flows.report.statements import Tolerance
 from flows.runtime import Runtime
 
 _PACKAGES = (
@@ -27,10 +29,14 @@ _MAIN_METRIC = "evidence_recall"
 def write(runtime: Runtime, run_id: str, stages: dict[str, Any], *, path: Path | None = None) -> Path:
     """Write the report; returns its path (default ``<data>/reports/report.html``).
 
-    The file appears whole or not at all. Raises TerminalError when it cannot be written.
+    Beside it the graph explorer, a folder ``<name>-substances`` with a page per
+    substance. Each appears whole or not at all. Raises TerminalError when one cannot be written.
     """
     target = path or runtime.data_dir / "reports" / "report.html"
-    html = render(runtime, run_id, stages)
+    extraction = runtime.settings.extraction
+    tolerance = Tolerance(extraction.temperature_tolerance_k, extraction.relative_tolerance)
+    explorer = write_explorer(runtime.catalogue, target, tolerance)
+    html = render(runtime, run_id, stages, explorer)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=target.parent, suffix=".html")
@@ -45,8 +51,8 @@ def write(runtime: Runtime, run_id: str, stages: dict[str, Any], *, path: Path |
     return target.resolve()
 
 
-def render(runtime: Runtime, run_id: str, stages: dict[str, Any]) -> str:
-    """The report as HTML text."""
+def render(runtime: Runtime, run_id: str, stages: dict[str, Any], explorer: Explorer) -> str:
+    """The report as HTML text, with a link to the explorer beside it."""
     environment = Environment(
         loader=PackageLoader("flows.report"),
         autoescape=select_autoescape(["html", "j2"]),
@@ -76,6 +82,7 @@ def render(runtime: Runtime, run_id: str, stages: dict[str, Any]) -> str:
             figures.histogram(data.scores(catalogue), runtime.settings.corpus.quality.threshold)
         ),
         graph=data.graph_statistics(catalogue),
+        explorer=explorer,
         network=figures.network(edges, names),
         questions=data.questions(catalogue),
         kinds=summary.QUESTION_KINDS,

@@ -52,6 +52,7 @@ def identifiers(ctx: Context) -> list[Draft]:
     """CAS, EC, formula, InChIKey, PubChem and RTECS numbers as aliases of their kind."""
     drafts: list[Draft] = []
     drafts += _unlabelled(ctx)
+    drafts += _prose_formula(ctx)
     for entry, found in ctx.entries("identity"):
         words = ctx.shadow(entry.start, entry.end).strip()
         if ctx.subject.mixture and found.name in {"cas", "ec", "formula", "cid"}:
@@ -84,6 +85,32 @@ def _unlabelled(ctx: Context) -> list[Draft]:
         key, at = next(iter(keys.items()))
         drafts.append(_line_identifier(ctx, AliasKind.INCHIKEY, key, at))
     return drafts
+
+
+_FORMULA_SAID = re.compile(
+    r"(?:(?:化学|分子)式(?:为|是|:)?|\b(?:(?:chemical|molecular) )?formula (?:is |of )?)\s*"
+    r"(?P<formula>[A-Z(\[][A-Za-z0-9()\[\]]{0,30}[A-Za-z0-9)\]])(?=\s*(?:[,，。;；)]|\.(?!\w)|$|[一-鿿])|\s[a-z])"
+)
+
+
+def _prose_formula(ctx: Context) -> list[Draft]:
+    """The formula that an article's first sentences give, where no label does."""
+    if ctx.subject.mixture or any(found.name == "formula" for _, found in ctx.entries("identity")):
+        return []
+    for sentence in ctx.reading.sentences[:8]:
+        words = ctx.shadow(sentence.start, sentence.end)
+        match = _FORMULA_SAID.search(words)
+        named = any(name and words.lower().startswith(name) for name in ctx.spellings)
+        if match and named and not sentence.label:
+            text = unicodedata.normalize("NFKC", match["formula"])
+            span = (sentence.start + match.start(), sentence.start + match.end())
+            return [
+                ctx.draft(
+                    Relation.HAS_ALIAS, text, NodeLabel.ALIAS, span, key=alias_key(text, AliasKind.FORMULA),
+                    properties={"kind": AliasKind.FORMULA.value}, section=sentence.sds,
+                )
+            ]  # fmt: skip
+    return []
 
 
 def _line_identifier(ctx: Context, kind: AliasKind, text: str, at: int) -> Draft:
@@ -133,7 +160,7 @@ def names(ctx: Context) -> list[Draft]:
     for entry, found in ctx.entries("identity"):
         if found.name not in {"name", "name_other", "alias"} or ctx.no_data(entry):
             continue
-        parts = [(entry.start, entry.end)] if found.name == "name" else _name_parts(ctx, entry)
+        parts = ctx.segments(entry.start, entry.end) if found.name == "name" else _name_parts(ctx, entry)
         for start, end in parts:
             _add_name(ctx, drafts, seen, start, end, (entry.label_start, entry.end), entry.sds)
     for sentence in ctx.reading.sentences[:12]:
@@ -225,9 +252,11 @@ def _not_same(ctx: Context) -> list[Draft]:
 # --- GHS --------------------------------------------------------------------------------------
 
 _H = re.compile(
-    r"(?<![A-Za-z0-9])(EUH\d{3}[A-Z]?|H[2-4]\d{2}[A-Za-z]{0,2})(?![A-Za-z0-9])(?:\s*\+\s*H\d{3}[A-Za-z]{0,2})*"
+    r"(?<![A-Za-z0-9])(EUH\d{3}[A-Z]?|H[2-4]\d{2}[A-Za-z]{0,2})(?![A-Za-z0-9])(?:\s*\+\s*H?[2-4]\d{2}[A-Za-z]{0,2}(?![A-Za-z0-9]))*"
 )
-_P = re.compile(r"(?<![A-Za-z0-9])P[1-5]\d{2}[A-Za-z]?(?:\s*\+\s*P[1-5]\d{2}[A-Za-z]?)*(?![A-Za-z0-9])")
+_P = re.compile(
+    r"(?<![A-Za-z0-9])P[1-5]\d{2}[A-Za-z]?(?:\s*\+\s*P?[1-5]\d{2}[A-Za-z]?(?![A-Za-z0-9]))*(?![A-Za-z0-9])"
+)
 _H_RANGE = (200, 442)
 _CATEGORY = r"\s*[,，:：;]?\s*\(?\s*(?P<mark>类别|第|category|cat\.?)?\s*(?P<cat>1\.[1-6]|[1-5][A-H]?|type [A-G]|[A-G]型)(?![0-9A-Za-z.])\s*(?:类|级)?\)?"
 _STATE = r"\s*[,，:：]?\s*\(?\s*(?P<state>压缩气体|液化气体|冷冻液化气体|溶解气体|compressed gas|liquefied gas|refrigerated liquefied gas|dissolved gas|附加类别|妨害)\)?"
@@ -259,6 +288,12 @@ def hazard_codes(ctx: Context) -> list[Draft]:
     return drafts
 
 
+def full_code(shown: str) -> str:
+    """A joined code with the letter before each part: "P305 + 351+338" is P305+P351+P338."""
+    parts = re.sub(r"\s+", "", shown).split("+")
+    return "+".join(part if part[0].isalpha() else parts[0][0] + part for part in parts)
+
+
 def _codes(ctx: Context, start: int, end: int, sds: int | None, taken: set[str]) -> list[Draft]:
     words = ctx.shadow(start, end)
     found = sorted(
@@ -270,7 +305,7 @@ def _codes(ctx: Context, start: int, end: int, sds: int | None, taken: set[str])
     drafts = []
     for index, (at, after, shown, relation) in enumerate(found):
         stop = found[index + 1][0] if index + 1 < len(found) else len(words)
-        code = re.sub(r"\s+", "", shown)
+        code = full_code(shown)
         number = int(re.search(r"\d{3}", code)[0])  # type: ignore[index]
         if (
             relation is Relation.HAS_H
@@ -506,12 +541,11 @@ def transport(ctx: Context) -> list[Draft]:
             for un, (entry, form) in numbers.items()
         ]
     un, (entry, form) = next(iter(numbers.items()))
-    near = {
-        name: e
-        for name in ("transport_class", "packing_group")
-        for e in fields.get(name, [])
-        if e.sds == entry.sds and abs(e.start - entry.start) < 500
-    }
+    near: dict[str, Entry] = {}
+    for name in ("transport_class", "packing_group"):
+        beside = [e for e in fields.get(name, []) if e.sds == entry.sds and abs(e.start - entry.start) < 500]
+        if beside:  # the nearest: a sheet may repeat them for every mode of transport
+            near[name] = min(beside, key=lambda e: abs(e.start - entry.start))
     hazard = _field_value(ctx, near.get("transport_class"), _CLASS)
     group = _field_value(ctx, near.get("packing_group"), _GROUP)
     used = [entry, *(near[n] for n, v in (("transport_class", hazard), ("packing_group", group)) if v)]
@@ -594,11 +628,20 @@ def _named_rules(ctx: Context, entry: Entry) -> list[tuple[int, int]]:
     return parts
 
 
+# "用于染料的合成" is a use; "甲醇不用于食品", "Ethanol is used as …" are sentences
+_SAID = re.compile(
+    r"^[^,，。;；]{1,40}?(?:用于|用作|用来|应用于)(?<!^用于)(?<!^用作)(?<!^可用于)|^不|\b(?:is|are|was|were|not|has been|have been)\b",
+    re.IGNORECASE,
+)
+
+
 def uses(ctx: Context) -> list[Draft]:
     """USED_FOR: the use as the page words it."""
     drafts = []
     for entry, found in ctx.entries("identity"):
         words = ctx.text(entry.start, entry.end)
+        if found.name == "use" and _SAID.search(ctx.shadow(entry.start, entry.end)):
+            continue  # a sentence, which names a subject and may deny: read as one
         if found.name != "use" or ctx.no_data(entry) or not 2 <= len(words) <= 300:
             continue
         drafts.append(

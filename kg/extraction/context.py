@@ -10,7 +10,7 @@ from typing import Any
 from corpus.names import normalise_name
 from corpus.quantities import is_no_data
 from kg.extraction.model import Draft, Entry, Reading, Subject
-from kg.extraction.vocabulary import Field, field_of, group_term
+from kg.extraction.vocabulary import Field, field_of, group_term, shadow
 from kg.schema import DropReason, Modality, NodeLabel, Polarity, Relation
 
 _BREAK = re.compile(
@@ -32,12 +32,18 @@ class Context:
     reading: Reading
     subject: Subject
     names: frozenset[str] = field(default_factory=frozenset)
+    spellings: frozenset[str] = field(default_factory=frozenset)
 
     @classmethod
     def of(cls, reading: Reading, subject: Subject) -> Context:
         """Context with the subject's names in normal form."""
         names = frozenset(normalise_name(name) for name in (subject.name, *subject.names) if name)
-        return cls(reading, subject, names)
+        spellings = frozenset(
+            shadow(name).lower()
+            for name in (subject.name, *subject.names)
+            if len(name) > 1 or "一" <= name <= "鿿"
+        )
+        return cls(reading, subject, names, spellings)
 
     def text(self, start: int, end: int) -> str:
         """Words as written."""

@@ -15,13 +15,14 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from corpus.dashes import with_hyphens
 from corpus.documents import RefinedDocument
 from corpus.orders import gives_orders
 from corpus.quantities import numbers_in, parse_quantities
 from corpus.units import parse_unit
 from kg.extraction.model import Draft
 from kg.extraction.vocabulary import shadow
-from kg.schema import RELATIONS, DropReason, NodeLabel, Polarity, Property, Relation
+from kg.schema import ADDED_LABELS, RELATIONS, DropReason, NodeLabel, Polarity, Property, Relation
 
 _NEGATION = re.compile(
     r"不(?!燃|锈|饱和|锈钢|溶|挥发|定|同|等|足|良|明|适|超过|低于|高于|大于|小于|少于|断|慎|宜超过|得超过|要超过|应超过)|禁止|严禁|切勿|勿|未|并非|没有|无(?:法|效|需)"
@@ -49,8 +50,7 @@ _PAGE_LIMIT = 2000
 
 def folded(text: str) -> str:
     """Form in which quotes are compared: NFKC, no blanks, no Markdown marks, one kind of dash."""
-    plain = unicodedata.normalize("NFKC", text)
-    plain = re.sub(r"[\u2010-\u2015\u2212]", "-", plain)
+    plain = with_hyphens(unicodedata.normalize("NFKC", text))
     return re.sub(r"[\s*_|#\\]+|</?su[bp]>|<br\s*/?>", "", plain)
 
 
@@ -99,12 +99,15 @@ def _quoted(draft: Draft, document: RefinedDocument, quote: str) -> DropReason |
         return DropReason.QUOTE_NOT_FOUND
     if not value_in_quote(draft.value, draft.properties, quote):
         return DropReason.NUMBER_NOT_IN_QUOTE
-    header = document.text[slice(*draft.unit_span)] if draft.unit_span else ""
+    header = document.text[slice(*draft.header_span)] if draft.header_span else ""
     if not unit_in_quote(draft.value, draft.properties, f"{quote} {header}"):
         return DropReason.UNIT_NOT_IN_QUOTE
+    if header and not _conditions_stated(draft, f"{quote} {header}"):
+        return DropReason.NUMBER_NOT_IN_QUOTE
     if not _numbers_given(draft, quote):
         return DropReason.NUMBER_NOT_IN_QUOTE
-    if draft.relation in _QUOTED_OBJECT and folded(draft.object).lower() not in folded(quote).lower():
+    quoted = draft.relation in _QUOTED_OBJECT or draft.object_label in ADDED_LABELS
+    if quoted and folded(draft.object).lower() not in folded(quote).lower():
         return DropReason.OBJECT_NOT_IN_QUOTE
     return _polarity(draft, quote)
 
@@ -120,10 +123,17 @@ def _numbers_given(draft: Draft, quote: str) -> bool:
     return all(have[number] for number in wanted)
 
 
+def _conditions_stated(draft: Draft, words: str) -> bool:
+    """Numbers of the circumstances under which a cell's value holds stand in its row or its column's header."""
+    have = Counter(numbers_in(words))
+    told = [*draft.conditions.values(), *draft.value.get("conditions", {}).values()]
+    return all(have[number] for text in told for number in numbers_in(str(text)))
+
+
 def _polarity(draft: Draft, quote: str) -> DropReason | None:
     negated = bool(negations(quote))
     if draft.polarity is Polarity.NEGATIVE:
-        return None if negated else DropReason.POLARITY_MISMATCH
+        return None if negated and _denied(draft, quote) else DropReason.POLARITY_MISMATCH
     if (
         draft.relation in _VERBATIM
         or draft.value
@@ -147,6 +157,13 @@ def _clause_polarity(draft: Draft, quote: str) -> DropReason | None:
     return None
 
 
+def _denied(draft: Draft, quote: str) -> bool:
+    """Whether a clause that names the object denies, and is no "do not use it" of something else beside it."""
+    wanted = shadow(draft.object).lower()
+    clauses = [c for c in re.split(r"[。；;\n,，]|\.\s", shadow(quote)) if wanted in c.lower()]
+    return not clauses or any(_NEGATION.search(clause) for clause in clauses)
+
+
 def _near_negation(draft: Draft, quote: str) -> bool:
     """Whether every clause that names the object is negated, before it or after it ("与水不发生反应")."""
     plain = shadow(quote)
@@ -154,6 +171,12 @@ def _near_negation(draft: Draft, quote: str) -> bool:
     marks = r"[。；;\n]|\.\s|[,，]" if draft.relation is Relation.EXTINGUISHED_BY else r"[。；;\n]|\.\s"
     clauses = [clause for clause in re.split(marks, plain) if wanted in clause.lower()]
     unlabelled = [re.sub(r"^[^:：|]{0,40}[:：|]", "", clause) for clause in clauses]
+    if (
+        draft.relation is Relation.INCOMPATIBLE_WITH
+    ):  # contact that is forbidden is no reaction that is denied
+        unlabelled = [
+            re.sub(r"(?:禁止|严禁|切勿|勿)(?=(?:使?其)?与[^。;；]{1,80}接触)", "", c) for c in unlabelled
+        ]
     return all(_NEGATION.search(clause) for clause in unlabelled)
 
 
@@ -209,6 +232,8 @@ def unit_in_quote(value: Mapping[str, Any], properties: Mapping[str, Any], quote
         if q.unit
     ):
         return True
+    if any(parse_unit(cell.strip()) == wanted for cell in shadow(quote).split("|") if cell.strip()):
+        return True  # a cell of its own
     brackets = re.findall(r"[(\[]\s*([^()\[\]]+?)\s*[)\]]|([%‰℃])", plain)
     return any(parse_unit(text.strip()) == wanted for pair in brackets for text in pair if text.strip()) or (
         unit == "t" and bool(re.search(r"\(\s*[tT]\s*\)|吨", plain))
@@ -257,12 +282,24 @@ def locate(quote: str, text: str) -> tuple[int, int] | None:
     return where[at], where[at + len(wanted) - 1] + 1
 
 
+def _other_unit(value: Mapping[str, Any], page: str) -> bool:
+    """Whether the page gives the value's number another unit, and nowhere its own."""
+    wanted = parse_unit(str(value.get("unit") or ""))
+    if wanted is None:
+        return False
+    ends = (value.get("min"), value.get("max"))
+    units = {parse_unit(q.unit) for q in parse_quantities(page) if q.unit and (q.minimum, q.maximum) == ends}
+    return bool(units) and wanted not in units
+
+
 def _stands(quote: str, page: str, draft: Draft) -> bool:
     """Number, unit and polarity of the quote also stand in the page's words."""
     have, want = Counter(numbers_in(folded(page))), Counter(numbers_in(folded(quote)))
     if want - have:
         return False
-    if negations(quote) - negations(page):
+    if negations(quote) - negations(page) or _other_unit(draft.value, page):
+        return False
+    if draft.polarity is Polarity.NEGATIVE and not _denied(draft, page):
         return False
     return unit_in_quote(draft.value, draft.properties, page) and (
         folded(draft.object).lower() in folded(page).lower() or bool(draft.value) or bool(draft.object_key)

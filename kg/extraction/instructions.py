@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+from corpus.quantities import is_no_data
 from kg.extraction.context import Context
 from kg.extraction.model import Draft, Entry, Sentence
+from kg.extraction.vocabulary import field_of
 from kg.schema import MeasureKind, Modality, NodeLabel, Relation, Route, measure_key
 
 _FIRST_AID = re.compile(r"急救|救护|^应急$|first[ -]?aid", re.IGNORECASE)
@@ -27,6 +29,7 @@ def measures(ctx: Context) -> list[Draft]:
         )
         if draft:
             drafts.append(draft)
+    drafts += _card_advice(ctx)
     drafts += _storage_sentences(ctx)
     drafts += _disposal_sentences(ctx)
     return drafts
@@ -45,6 +48,37 @@ def _first_aid(ctx: Context, entry: Entry, route: str) -> Draft | None:
     if ctx.no_data(entry):
         return ctx.no_data_draft(Relation.FIRST_AID, NodeLabel.MEASURE, entry, route=Route(route).value)
     return _instruction(ctx, Relation.FIRST_AID, MeasureKind.FIRST_AID, entry, {"route": Route(route).value})
+
+
+_AID_COLUMN = re.compile(r"急救|first aid", re.IGNORECASE)
+
+
+def _card_advice(ctx: Context) -> list[Draft]:
+    """FIRST_AID by route from a safety card's table; its other columns (symptoms, prevention) are no first aid."""
+    drafts: list[Draft] = []
+    for grid in ctx.reading.grids:
+        if grid.kind != "exposures":
+            continue
+        column = next(
+            at for at, c in enumerate(grid.header) if _AID_COLUMN.search(ctx.shadow(c.start, c.end))
+        )
+        for row in grid.rows:
+            known = field_of(ctx.shadow(row[0].start, row[0].end))
+            if known is None or known[1].family != "first_aid" or len(row) <= column:
+                continue
+            words = ctx.text(row[column].start, row[column].end).strip()
+            if len(words) < 4 or is_no_data(words):
+                continue
+            route = {"route": Route(known[1].name).value}
+            drafts.append(
+                ctx.draft(
+                    Relation.FIRST_AID, words, NodeLabel.MEASURE, (row[0].start, row[column].end),
+                    key=measure_key(MeasureKind.FIRST_AID, words),
+                    properties={"kind": MeasureKind.FIRST_AID.value, "text": words, **route},
+                    modality=Modality.MUST, conditions=route, section=grid.sds,
+                )
+            )  # fmt: skip
+    return drafts
 
 
 _KINDS: dict[str, tuple[Relation, MeasureKind, int, re.Pattern[str]]] = {
@@ -77,7 +111,15 @@ def _instruction(
 
 
 _STORED = re.compile(
-    r"(?:储存|贮存|存放|保存|储|贮)于|(?:应|须|宜)(?:密封|低温|避光)?(?:储存|贮存|存放|保存)(?:于|在)|\bstore(?:d)? (?:in|under|at|below|cylinders|tightly)\b",
+    r"(?:储存|贮存|存放|保存|储|贮)于|(?:应|须|宜)(?:密封|低温|避光)?(?:储存|贮存|存放|保存)(?:于|在)|库温不?[^。;；]{0,4}超过|\bstore(?:d)? (?:in|under|at|below|cylinders|tightly)\b",
+    re.IGNORECASE,
+)
+
+
+# says of itself that it is advice on storage, wherever it stands
+_STORE_ADVICE = re.compile(
+    r"(?:应|须|必须|宜)(?:密封|低温|避光)?(?:储存|贮存|保存)(?:于|在)|库温不?[^。;；]{0,4}超过|\bstorage (?:in|at|under) [^.;]{3,80} (?:is|are) (?:recommended|required|advised)\b"
+    r"|\b(?:must|should) be stored\b",
     re.IGNORECASE,
 )
 
@@ -88,11 +130,13 @@ def _storage_sentences(ctx: Context) -> list[Draft]:
     drafts = []
     for sentence in ctx.reading.sentences:
         words = ctx.shadow(sentence.start, sentence.end)
-        if sentence.label or sentence.start in labelled or not _STORED.search(words) or len(words) > 200:
+        if sentence.label or sentence.start in labelled or len(words) > 200:
+            continue
+        if not (_STORED.search(words) or _STORE_ADVICE.search(words)):
             continue
         if sentence.sds is not None and sentence.sds != 7:
             continue
-        if sentence.sds is None and not _STORAGE.search(sentence.heading):
+        if sentence.sds is None and not (_STORAGE.search(sentence.heading) or _STORE_ADVICE.search(words)):
             continue
         text = ctx.text(sentence.start, sentence.end)
         drafts.append(
@@ -159,7 +203,7 @@ _CLASSES: tuple[tuple[str, str], ...] = (
 
 def protection(ctx: Context) -> list[Draft]:
     """REQUIRES_PPE from wear sentences of section 8 or under a heading on protection."""
-    drafts: list[Draft] = []
+    drafts = _labelled_gear(ctx)
     for sentence in ctx.reading.sentences:
         words = ctx.shadow(sentence.start, sentence.end)
         if not _on_protection(sentence, words):
@@ -178,6 +222,26 @@ def protection(ctx: Context) -> list[Draft]:
                 while more:
                     drafts.append(_ppe(ctx, sentence, more, before))
                     more = _MORE_ZH.match(words, more.end())
+    return drafts
+
+
+_GEAR_ALONE = re.compile(
+    rf"^(?:(?:suitable|appropriate|compatible)\s+)?(?P<item>(?!(?:wear|use|keep|put)\b)[A-Za-z][A-Za-z -]{{0,50}}?{_GEAR_EN}|[^,，。;；、戴穿或和]{{0,20}}?{_GEAR_ZH}(?:\([^()]{{1,12}}\))?)(?P<other>(?!))?\s*[.。;；]?$",
+    re.IGNORECASE,
+)
+
+
+def _labelled_gear(ctx: Context) -> list[Draft]:
+    """ "Hand: Compatible chemical-resistant gloves." in section 8: the label says what for, no verb is needed."""
+    drafts = []
+    for entry, found in ctx.entries("measures", "first_aid"):
+        if entry.sds != 8 or (found.family == "measures" and not found.name.startswith("ppe_")):
+            continue
+        for start, end in ctx.segments(entry.start, entry.end):
+            match = _GEAR_ALONE.match(ctx.shadow(start, end))
+            if match:
+                sentence = Sentence(start, end, entry.sds, entry.heading, entry.label)
+                drafts.append(_ppe(ctx, sentence, match, ""))
     return drafts
 
 

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 from kg.extraction.context import Context
+from kg.extraction.focus import Focus, focuses
 from kg.extraction.model import Draft, Entry, Sentence
 from kg.extraction.vocabulary import agents, group_term, groups, word_form
 from kg.schema import MeasureKind, Modality, NodeLabel, Polarity, Relation, listing_key
@@ -82,7 +83,7 @@ def _joined(ctx: Context, span: Span) -> list[Span]:
     return [(span[0], span[0] + match.start()), *rest]
 
 
-def _item(ctx: Context, span: Span) -> tuple[Span, dict[str, str]] | None:
+def item_of(ctx: Context, span: Span) -> tuple[Span, dict[str, str]] | None:
     """An item's name without its remark, with the remark as a condition; None for what is no name."""
     start, end = span
     conditions: dict[str, str] = {}
@@ -122,7 +123,7 @@ def listed(
     span = _first_sentence(ctx, entry.start, entry.end)
     rest = ctx.shadow(span[1], entry.end).strip(" 。.\n")
     items = split_items(ctx, *span)
-    read = [item for s in items if (item := _item(ctx, s)) is not None]
+    read = [item for s in items if (item := item_of(ctx, s)) is not None]
     if not read or (len(read) < len(items) and len(items) > 2 * len(read)):
         return []
     complete = (
@@ -137,12 +138,12 @@ def listed(
     )
     evidence = (entry.label_start if span[1] - entry.label_start <= 300 else entry.start, span[1])
     return [
-        _matter(ctx, relation, part, conditions, evidence, entry.sds, modality, listing)
+        matter_draft(ctx, relation, part, conditions, evidence, entry.sds, modality, listing)
         for part, conditions in read
     ]
 
 
-def _matter(
+def matter_draft(
     ctx: Context,
     relation: Relation,
     part: Span,
@@ -153,6 +154,7 @@ def _matter(
     listing: str = "",
     polarity: Polarity = Polarity.POSITIVE,
 ) -> Draft:
+    """A draft whose object is a substance or a class of matter."""
     words, label, key, properties = ctx.matter(*part)
     if listing:
         properties = {**properties, "listing": listing}
@@ -194,6 +196,7 @@ _FORBID = re.compile(
     r"|(?:not suitable|unsuitable(?: extinguishing)?(?: media)?)\s*[:：]\s*(?P<list>[^.;\n]{1,80})",
     re.IGNORECASE,
 )
+_PUTTING_OUT = re.compile(r"灭火|扑救|着火时|extinguish|fight(?:ing)? (?:the )?fire", re.IGNORECASE)
 _FIRE = re.compile(r"消防|灭火|fire|extinguish|燃", re.IGNORECASE)
 
 
@@ -230,15 +233,48 @@ def extinguishing(ctx: Context) -> list[Draft]:
             drafts += _media(ctx, entry, Relation.EXTINGUISHED_BY)
         elif found.name == "unsuitable_media" and not _FORBID.search(ctx.shadow(entry.start, entry.end)):
             drafts += _media(ctx, entry, Relation.NOT_EXTINGUISHED_BY)
+    drafts += _card_media(ctx)
     for sentence in ctx.reading.sentences:
-        if sentence.sds == 5 or _FIRE.search(sentence.heading) or _FIRE.search(sentence.label):
+        words = ctx.shadow(sentence.start, sentence.end)
+        if (
+            sentence.sds == 5
+            or _FIRE.search(sentence.heading)
+            or _FIRE.search(sentence.label)
+            or _PUTTING_OUT.search(words)
+        ):
             drafts += _forbidden(ctx, sentence)
             if not sentence.label:
                 drafts += _advised(ctx, sentence)
     return drafts
 
 
-_ADVISED = re.compile(r"(?<![不勿])(?:可|宜|应|采)用(?P<list>[^。;；]{2,60}?)(?:灭火|扑救)")
+def _card_media(ctx: Context) -> list[Draft]:
+    """EXTINGUISHED_BY from the fire row of a safety card, where every item of its last column is a known medium."""
+    drafts: list[Draft] = []
+    for grid in ctx.reading.grids:
+        if grid.kind != "exposures":
+            continue
+        for row in grid.rows:
+            if not re.match(
+                r"^[#*\s]*(?:火灾|fire)\s*$", ctx.shadow(row[0].start, row[0].end), re.IGNORECASE
+            ):
+                continue
+            cell = row[-1]
+            made = [
+                agent_draft(ctx, Relation.EXTINGUISHED_BY, part, (cell.start, cell.end), grid.sds)
+                for part in split_items(ctx, cell.start, cell.end)
+            ]
+            if made and all(made):
+                drafts += [draft for draft in made if draft]
+    return drafts
+
+
+_ADVISED = re.compile(
+    r"(?<![不勿])(?:可|宜|应|采)用(?P<list>[^。;；]{2,60}?)(?:灭火|扑救)"
+    r"|(?:灭火|扑救|着火)(?:火灾)?时?[,，]?(?:可|宜|应|须|请)?(?:以)?(?:使用|采用|选用|用)(?P<after>[^,，。;；]{1,60})"
+    r"|\b(?:extinguish(?:ed)?|fires? (?:can|should|may) be (?:fought|put out|extinguished)) (?:with|by|using) (?P<en>[^.;]{2,100})",
+    re.IGNORECASE,
+)
 
 
 def _advised(ctx: Context, sentence: Sentence) -> list[Draft]:
@@ -247,11 +283,12 @@ def _advised(ctx: Context, sentence: Sentence) -> list[Draft]:
     for match in _ADVISED.finditer(ctx.shadow(sentence.start, sentence.end)):
         if re.search(r"不|勿|禁", match.string[max(0, match.start() - 3) : match.start()]):
             continue
-        start = sentence.start + match.start("list")
+        group = next(name for name in ("list", "after", "en") if match[name])
+        start = sentence.start + match.start(group)
         span = (sentence.start, sentence.end)
         made = [
             agent_draft(ctx, Relation.EXTINGUISHED_BY, part, span, sentence.sds)
-            for part in split_items(ctx, start, start + len(match["list"]))
+            for part in split_items(ctx, start, start + len(match[group]))
         ]
         if made and all(made):
             drafts += [draft for draft in made if draft]
@@ -355,11 +392,11 @@ _APART = re.compile(
 _NO_REACTION = re.compile(
     r"与(?P<zh>[一-鿿、A-Za-z]{1,16}?)(?:持续)?(?:不|不会|并不|均不)(?:持续)?(?:发生)?(?:任何)?(?:化学|剧烈)?反应"
     r"|不会?与(?P<zh2>[一-鿿、A-Za-z]{1,16}?)(?:持续)?(?:发生)?(?:化学)?反应"
-    r"|(?:does|do|will) not react with (?P<en>[A-Za-z ,]{2,60}?)(?= and is| and are|[.;,]|$)",
+    r"|(?:does|do|will) not react with (?P<en>[^.;:]{2,80}?)(?=,? (?:and (?:is|are)|even|but|unless|except|when|at|under|below|if)\b|,? and it\b|[.;:]|$)",
     re.IGNORECASE,
 )
 _PRODUCT = re.compile(
-    r"(?P<dec>(?:受热|加热|高温|遇热|受高热)[^,，。;；]{0,6}?分解(?:时)?(?:会|可|能)?(?:生成|产生|放出|释放出|为|成)"
+    r"(?P<dec>(?:受热|加热|高温|遇热|受高热)[^,，。;；]{0,8}?分解(?:时)?[,，]?(?:会|可|能)?(?:生成|产生|放出|释放出?|释出|形成|为|成)(?:含有?)?"
     r"|(?:decomposes?|decomposition)(?: on heating| when heated)?,? (?:to (?:form|give|produce|yield|release)|(?:forming|giving|producing|releasing)))\s*(?P<decto>[^,，。;；.]{1,50})"
     r"|(?P<burn>燃烧(?:时)?(?:会|可|能)?(?:生成|产生|放出|释放出)|(?:有害|危险)?燃烧产物(?:主要)?(?:为|有|是)|(?:burns|combustion)[^.;]{0,20}? (?:to (?:form|give|produce|yield)|(?:forming|giving|producing)))\s*(?P<burnto>[^,，。;；.]{1,50})",
     re.IGNORECASE,
@@ -369,12 +406,15 @@ _PRODUCT = re.compile(
 def stated(ctx: Context) -> list[Draft]:
     """Segregation, "does not react with", and products, from sentences about the subject."""
     drafts: list[Draft] = []
+    about = focuses(ctx)
     for sentence in ctx.reading.sentences:
         words = ctx.shadow(sentence.start, sentence.end)
         if not (sentence.label in {"装运", "运输注意事项"} or sentence.sds == 14):
             drafts += _apart(ctx, sentence, words)
-        drafts += _no_reaction(ctx, sentence, words)
-        drafts += _products(ctx, sentence, words)
+        focus = about[sentence.start]
+        drafts += _no_reaction(ctx, sentence, words, focus)
+        if focus is not Focus.OTHER:
+            drafts += _products(ctx, sentence, words)
     return drafts
 
 
@@ -387,7 +427,7 @@ def _apart(ctx: Context, sentence: Sentence, words: str) -> list[Draft]:
         start = sentence.start + match.start(group)
         evidence = (sentence.start, sentence.end)
         items = split_items(ctx, start, start + len(match[group]))
-        read = [item for s in items if (item := _item(ctx, s)) is not None]
+        read = [item for s in items if (item := item_of(ctx, s)) is not None]
         complete = len(read) == len(items) and "等" not in match[0] and not _OPEN_LIST.search(words)
         listing = (
             listing_key(ctx.reading.document_id, ctx.subject.name, Relation.STORE_APART_FROM, start)
@@ -395,7 +435,7 @@ def _apart(ctx: Context, sentence: Sentence, words: str) -> list[Draft]:
             else ""
         )
         drafts += [
-            _matter(
+            matter_draft(
                 ctx,
                 Relation.STORE_APART_FROM,
                 part,
@@ -410,30 +450,37 @@ def _apart(ctx: Context, sentence: Sentence, words: str) -> list[Draft]:
     return drafts
 
 
-def _no_reaction(ctx: Context, sentence: Sentence, words: str) -> list[Draft]:
+def _no_reaction(ctx: Context, sentence: Sentence, words: str, focus: Focus) -> list[Draft]:
     """An explicit negative. What it holds under ("常温下", "dry") is kept as its condition."""
     drafts = []
     for match in _NO_REACTION.finditer(words):
         group = next(name for name in ("zh", "zh2", "en") if match[name])
         before = re.split(r"[；;:：]", words[: match.start()])[-1].strip(" ，,使")
-        conditions = _circumstances(ctx, before)
-        if conditions is None:
+        pronoun = focus is Focus.OWN and re.fullmatch(r"(?:it|the \w+|其|它)", before, re.IGNORECASE)
+        conditions = {} if pronoun else _circumstances(ctx, before)
+        if conditions is None or (focus is Focus.OTHER and not before):
             continue
+        later = re.match(
+            r",?\s*((?:unless|except|when|at|under|below|if)\b[^.;,]*)", words[match.end() :], re.IGNORECASE
+        )
+        if later:
+            at = sentence.start + match.end() + later.start(1)
+            conditions = {**conditions, "when": ctx.text(at, at + len(later[1])).strip()}
         start = sentence.start + match.start(group)
         clause = (sentence.start + match.start() if group != "en" else sentence.start, sentence.end)
         evidence = (sentence.start, sentence.end) if conditions else clause
         for span in split_items(ctx, start, start + len(match[group])):
-            for part in _alternatives(ctx, span):
-                item = _item(ctx, part)
+            for part in alternatives(ctx, span):
+                item = item_of(ctx, part)
                 if item:
                     drafts.append(
-                        _matter(ctx, Relation.INCOMPATIBLE_WITH, item[0], {**item[1], **conditions},
+                        matter_draft(ctx, Relation.INCOMPATIBLE_WITH, item[0], {**item[1], **conditions},
                                 evidence, sentence.sds, polarity=Polarity.NEGATIVE)
                     )  # fmt: skip
     return drafts
 
 
-def _alternatives(ctx: Context, span: Span) -> list[Span]:
+def alternatives(ctx: Context, span: Span) -> list[Span]:
     """ "iron or steel": two items."""
     match = re.search(r"\s+or\s+|或", ctx.shadow(*span))
     if not match:
@@ -482,8 +529,14 @@ def _products(ctx: Context, sentence: Sentence, words: str) -> list[Draft]:
             continue
         start = sentence.start + match.start(group)
         drafts += [
-            _matter(ctx, relation, item[0], item[1], (sentence.start, sentence.end), sentence.sds)
-            for span in split_items(ctx, start, start + len(match[group]))
-            if (item := _item(ctx, span)) is not None
+            matter_draft(ctx, relation, item[0], item[1], (sentence.start, sentence.end), sentence.sds)
+            for span in split_items(ctx, start, start + len(_FUMES.sub("", match[group])))
+            if (item := item_of(ctx, span)) is not None
         ]
     return drafts
+
+
+# "含有氰化氢、氮氧化物的有毒烟雾": what the fumes are of
+_FUMES = re.compile(
+    r"的?(?:有毒|剧毒|高毒|腐蚀性|刺激性|有害|和|、|与)*的?(?:烟雾|烟气|烟尘|气体|蒸气|混合物)$"
+)

@@ -33,8 +33,9 @@ class Draft:
     """A candidate assertion over ``text[start:end]``; ``subject`` "" means the document's own.
 
     ``rejected`` is set where the reader already knows that it must not be kept
-    (an explicit "no data", an identifier with a wrong check digit). ``unit_span``:
-    where a column's header gives the unit that its cells leave out.
+    (an explicit "no data", an identifier with a wrong check digit). ``header_span``:
+    where a column's header gives the unit or the condition that its cells leave out.
+    ``turned``: a model gave the ends the wrong way round.
     """
 
     relation: Relation
@@ -52,7 +53,8 @@ class Draft:
     section: int | None = None
     confidence: float = 1.0
     rejected: DropReason | None = None
-    unit_span: tuple[int, int] | None = None
+    header_span: tuple[int, int] | None = None
+    turned: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,13 +85,19 @@ class Cell:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table with a header row and rows of cells below it."""
+    """A table with a header row and rows of cells below it.
+
+    ``kind``: "rows" (each row a record), "properties" (a property a row, a
+    circumstance a column), "substances" (a substance a row, a property a column) or
+    "exposures" (a safety card: a route of exposure or a hazard a row, advice in columns).
+    """
 
     header: tuple[Cell, ...]
     rows: tuple[tuple[Cell, ...], ...]
     sds: int | None = None
     heading: str = ""
     caption: str = ""
+    kind: str = "rows"
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
@@ -22,9 +23,11 @@ _HEADING = re.compile(r"^(#{1,6})\s+(.*)$")
 _RULE = re.compile(r"^\|?[\s:|-]+\|[\s:|-]*$")
 _CELL = re.compile(r"(?<!\\)\|")
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d+[.)])\s+(?=\S)")
-# a label may carry the row number of a flattened table ("2: 2.1 紧急情况概述:")
-_INLINE_LABEL = re.compile(
-    r"(?:^|(?<=[。;；.\n]))\s*(?:\*\*)?(?:\d{1,2}\s*[:：]\s*(?=\d{1,2}\.\d))?([^。;；\n|:：]{1,40}?)(?:\*\*)?\s*[:：](?:\*\*)?\s*"
+_COLON = re.compile(r"\s*(?:\*\*)?\s*[:：](?:\*\*)?\s*")
+# Where a label may begin: a line, a sentence, the row number of a flattened table ("2: 2.1 紧急情况概述:"),
+# and in Chinese a blank ("CAS号：67-56-1 英文名称：Methanol"). The point of a number begins none.
+_OPENING = re.compile(
+    r"(?:[。;；\n]|\.(?![\d.])|(?<!\d)\d{1,2}\s*[:：](?=\s*\d{1,2}\.\d)|(?P<blank>\s))\s*(?:\*\*)?"
 )
 _NEXT_ROW = re.compile(r"[;；]\s*\d{1,2}\s*[:：]\s*\d{1,2}\.\d")
 _CAPITALS = re.compile(r"^[A-Z][A-Z /().&-]{2,60}$")
@@ -39,6 +42,28 @@ _COLUMN = re.compile(
     r"|\(?\d{1,2}[ab]?\)?|uel.*|threshold.*)$",
     re.IGNORECASE,
 )
+
+
+# the column that names what a row is about
+_NAMED = re.compile(
+    r"^(?:物质|化合物|化学品|试剂|溶剂|产品|品名|名称|.*名称|组分|substances?|compounds?|chemicals?|solvents?|.*\bname|component)$",
+    re.IGNORECASE,
+)
+
+
+# the column of a safety card that says what to do ("急救/消防", "FIRST AID / FIRE FIGHTING")
+_AID = re.compile(r"急救|first aid", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class _Mark:
+    """A label before a colon: where it may be cut off, where its words and its value begin."""
+
+    start: int
+    label_start: int
+    value: int
+    words: str
+    label: str
 
 
 @lru_cache(maxsize=4)
@@ -134,13 +159,13 @@ class _Reader:
         self.sds = number or inherited
         self.stack.append((level, words, self.sds))
         known = field_of(words)
-        if known and (own is None or self._also_label(known[0], own)):
+        if known and (own is None or self._also_label(known[1].name, own)):
             self.pending = (known[0], bare_label(words), start, end, self.sds)
 
     @staticmethod
-    def _also_label(label: str, number: int) -> bool:
-        """A section's own title is a label only where the whole section is the answer (disposal)."""
-        return number in {4, 6, 13} and label in {"泄漏应急处理", "废弃处置"}
+    def _also_label(field: str, number: int) -> bool:
+        """A section's own title is a label only where the whole section is the answer (spill, disposal)."""
+        return (field, number) in {("spill", 6), ("disposal", 13)}
 
     @property
     def _title(self) -> str:
@@ -208,35 +233,58 @@ class _Reader:
             return None
         return sds_section(shown)
 
+    def _marks(self, start: int, end: int) -> list[_Mark]:
+        """The "label:" of a line, each the longest run of words before its colon that is a label."""
+        found: list[_Mark] = []
+        floor = start
+        for colon in _COLON.finditer(self.shadow, start, end):
+            mark = self._mark(floor, start, colon)
+            if mark:
+                found.append(mark)
+                floor = mark.value
+        return found
+
+    def _mark(self, floor: int, line: int, colon: re.Match[str]) -> _Mark | None:
+        openings: list[tuple[int, int, bool | None]] = [(floor, floor, False if floor == line else None)]
+        openings += [
+            (match.start(), match.end(), match["blank"] is not None)
+            for match in _OPENING.finditer(self.shadow, floor, colon.start())
+        ]
+        for begin, at, blank in openings:
+            words = self.shadow[at : colon.start()]
+            if len(words) > 40 or (blank and not re.search(r"[一-鿿]", words)):
+                continue
+            known = field_of(words)
+            if known and not (blank is None and words[:1].isdigit()):
+                lead = len(words) - len(words.lstrip(" *"))
+                return _Mark(begin, at + lead, colon.end(), words, known[0])
+        return None
+
     def _inline(self, start: int, end: int) -> bool:
         """Entries of a line that carries one or more "label: value" pairs."""
-        marks: list[tuple[re.Match[str], str]] = []
-        for match in _INLINE_LABEL.finditer(self.shadow, start, end):
-            known = field_of(match[1])
-            if known:
-                marks.append((match, known[0]))
+        marks = self._marks(start, end)
         if not marks:
             return False
-        first = marks[0][0].start(1)
+        first = marks[0].label_start
         opens_line = not self.shadow[start:first].strip(" *0123456789:;.")
         if opens_line:
             self._flush(start)
         elif self.pending is None:
             self._sentences(start, first, "")
-        for index, (match, label) in enumerate(marks):
+        for index, mark in enumerate(marks):
             last = index + 1 == len(marks)
-            stop = end if last else marks[index + 1][0].start()
-            words = bare_label(match[1])
+            stop = end if last else marks[index + 1].start
+            words = bare_label(mark.words)
             if last and opens_line and len(marks) == 1:
-                self.pending = (label, words, match.start(1), match.end(), self.sds)
-                self._sentences(match.end(), stop, label)
+                self.pending = (mark.label, words, mark.label_start, mark.value, self.sds)
+                self._sentences(mark.value, stop, mark.label)
                 if not self._next_continues(end):
                     self._flush(end)
             else:
-                row = _NEXT_ROW.search(self.shadow, match.end(), stop)
-                stop = row.start() if row else self._stop_in_prose(match.end(), stop, opens_line)
-                self._entry(label, words, match.start(1), match.end(), stop)
-                self._sentences(match.end(), end if last else stop, label)
+                row = _NEXT_ROW.search(self.shadow, mark.value, stop)
+                stop = row.start() if row else self._stop_in_prose(mark.value, stop, opens_line)
+                self._entry(mark.label, words, mark.label_start, mark.value, stop)
+                self._sentences(mark.value, end if last else stop, mark.label)
         return True
 
     def _next_continues(self, end: int) -> bool:
@@ -245,7 +293,7 @@ class _Reader:
         following = self.shadow[end:].lstrip("\n").split("\n", 1)[0]
         bullet = _BULLET.match(following)
         if bullet:
-            return not _INLINE_LABEL.match(following, bullet.end())
+            return not re.match(r"[^。;；\n|:：]{1,40}[:：]", following[bullet.end() :])
         return (
             rest.startswith("\n")
             and not rest.startswith("\n\n")
@@ -266,6 +314,10 @@ class _Reader:
         match = re.match(r"^([A-Za-z][A-Za-z/. #]{1,40}?)\s+(?=[-–<>≤≥~]?\d|N/A\b|UN\s?\d)", line)
         if match and (known := field_of(match[1])) is not None:
             self._entry(known[0], bare_label(match[1]), start, start + match.end(), end)
+            return
+        capitals = re.match(r"^([A-Z][A-Z /()-]{6,80}?)\s+(?=[A-Z][a-z])", line)
+        if capitals and (known := field_of(capitals[1])) is not None:
+            self._entry(known[0], bare_label(capitals[1]), start, start + capitals.end(), end)
             return
         named = re.match(
             r"^((?:product|chemical|substance) name|formula)\s+(?=[A-Z])(?!.*\bCAS\b)", line, re.IGNORECASE
@@ -299,6 +351,11 @@ class _Reader:
         while index < len(rows):
             row = rows[index]
             full = [cell for cell in row if cell.end > cell.start]
+            stop, kind = self._matrix(rows, index)
+            if kind:
+                self._grid(row, rows[index + 1 : stop], kind)
+                index = stop
+                continue
             if len(full) >= 2 and self._is_header(full):
                 stop = self._grid_end(rows, index + 1)
                 if stop > index + 1:
@@ -326,11 +383,42 @@ class _Reader:
     def _words(self, cell: Cell) -> str:
         return self.shadow[cell.start : cell.end]
 
+    def _matrix(self, rows: Sequence[Sequence[Cell]], index: int) -> tuple[int, str]:
+        """End and kind of a table whose header names properties or circumstances; kind "" for any other."""
+        header = [self._words(cell).strip() for cell in rows[index]]
+        stop = index + 1
+        while stop < len(rows) and len(rows[stop]) == len(header) and not self._section_row(rows[stop]):
+            stop += 1
+        body = rows[index + 1 : stop]
+        if len(header) < 3 or not body or not header[1] or len(set(header)) < len(header) - 1:
+            return index, ""
+        routes = sum(self._route(self._words(row[0])) for row in body)
+        if routes >= 2 and any(_AID.search(word) for word in header[1:]):
+            return stop, "exposures"
+        known = [self._measured(word) for word in header]
+        if sum(known) >= 2 and any(_NAMED.match(bare_label(word)) for word in header):
+            return stop, "substances"
+        labelled = sum(self._measured(self._words(row[0])) for row in body)
+        if not any(field_of(word) for word in header) and labelled >= 2 and 2 * labelled >= len(body):
+            return stop, "properties"
+        return index, ""
+
+    @staticmethod
+    def _route(words: str) -> bool:
+        known = field_of(words)
+        return known is not None and known[1].family == "first_aid"
+
+    @staticmethod
+    def _measured(words: str) -> bool:
+        known = field_of(words)
+        return known is not None and known[1].family == "measurement"
+
     def _is_header(self, cells: Sequence[Cell]) -> bool:
-        words = [bare_label(self._words(cell)) for cell in cells]
+        raw = [self._words(cell).strip() for cell in cells]
+        words = [bare_label(word) for word in raw]
         if len(set(words)) < len(words) and len(set(words)) < 2:
             return False
-        columns = sum(bool(_COLUMN.match(word)) for word in words)
+        columns = sum(bool(_COLUMN.match(a) or _COLUMN.match(b)) for a, b in zip(words, raw, strict=True))
         return columns == len(words) or (len(words) >= 4 and columns >= 0.6 * len(words))
 
     def _grid_end(self, rows: Sequence[Sequence[Cell]], index: int) -> int:
@@ -355,11 +443,11 @@ class _Reader:
             return sds_section(next(iter(texts)))
         return None
 
-    def _grid(self, header: Sequence[Cell], rows: Sequence[Sequence[Cell]]) -> None:
+    def _grid(self, header: Sequence[Cell], rows: Sequence[Sequence[Cell]], kind: str = "rows") -> None:
         heads = tuple(header)
         kept = tuple(tuple(row) for row in rows)
         caption = self.headings[-1] if self.headings else ""
-        self.grids.append(Grid(heads, kept, self.sds, self._title, caption))
+        self.grids.append(Grid(heads, kept, self.sds, self._title, caption, kind))
 
     def _row(self, cells: Sequence[Cell]) -> None:
         section = self._section_row(cells)
@@ -380,12 +468,20 @@ class _Reader:
         while step + 1 < len(cells):
             label, value = cells[step], cells[step + 1]
             known = field_of(self._words(label))
+            if known and self._several(known[1].family, cells[step + 1 :]):
+                known = None  # values under columns that nobody named: which of them holds when?
             if known:
                 self._entry(known[0], bare_label(self._words(label)), label.start, value.start, value.end)
             self._sentences(value.start, value.end, known[0] if known else "")
             step += 2
         if len(cells) % 2:
             self._sentences(cells[-1].start, cells[-1].end, "")
+
+    def _several(self, family: str, cells: Sequence[Cell]) -> bool:
+        """Whether a property's value is followed by further figures and not by the next label."""
+        if family != "measurement" or len(cells) < 2 or field_of(self._words(cells[1])):
+            return False
+        return bool(re.match(r"\W{0,2}\d", self._words(cells[1])))
 
     def _single(self, cell: Cell) -> None:
         """A row of one cell: "Other names Azine; Azabenzene", a caption, or prose."""

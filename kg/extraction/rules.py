@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from corpus.documents import RefinedDocument
-from kg.extraction import codes, instructions, matters, tables, values
+from kg.extraction import codes, extended, instructions, matrix, matters, prose, tables, toxicity, values
 from kg.extraction.context import Context
 from kg.extraction.model import Draft, Subject
 from kg.extraction.reader import read
@@ -26,14 +26,17 @@ _SUBJECT_RULES = (
     matters.extinguishing,
     matters.reactivity,
     matters.stated,
+    prose.statements,
     instructions.protection,
     tables.limit_tables,
     values.exposure_limits,
     values.measurements,
+    matrix.property_tables,
     values.prose_measurements,
-    values.toxicity,
+    toxicity.toxicity,
     codes.transport,
     codes.regulations,
+    extended.labelled,
 )
 
 
@@ -45,7 +48,7 @@ def extract(document: RefinedDocument) -> tuple[Subject | None, list[Draft]]:
     reading = read(document)
     subject = find_subject(document, reading)
     ctx = Context.of(reading, subject or Subject(""))
-    drafts = tables.many_substances(ctx)
+    drafts = [*tables.many_substances(ctx), *matrix.compared_substances(ctx)]
     if subject is not None:
         for rule in _SUBJECT_RULES:
             drafts += rule(ctx)

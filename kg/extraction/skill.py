@@ -14,6 +14,7 @@ from corpus.documents import RefinedDocument
 from corpus.ids import canonical_json, digest
 from corpus.names import normalise_name
 from corpus.quantities import NoData, is_no_data, numbers_in, parse_quantities, parse_quantity
+from kg.extension import added_relations, described
 from kg.extraction.context import language_of
 from kg.extraction.evidence import folded, judge, locate
 from kg.extraction.model import Draft, Subject
@@ -23,6 +24,7 @@ from kg.extraction.subject import find_subject
 from kg.extraction.values import default_unit
 from kg.extraction.vocabulary import agents, field_of, fields, group_term, shadow, word_form
 from kg.schema import (
+    ADDED_LABELS,
     NAME_KINDS,
     PROPERTIES,
     RELATIONS,
@@ -36,6 +38,7 @@ from kg.schema import (
     Property,
     Relation,
     Route,
+    added_key,
     alias_key,
     measure_key,
     regulation_key,
@@ -43,8 +46,9 @@ from kg.schema import (
 )
 from models import ACCEPT, Skill, Verdict
 from models.prompts import Prompts, Quoted
+from models.skills import Message
 
-RULES_VERSION = "2"
+RULES_VERSION = "3"
 MODEL_RELATIONS = (
     Relation.HAS_ALIAS, Relation.MEMBER_OF, Relation.HAS_MEASUREMENT, Relation.INCOMPATIBLE_WITH,
     Relation.STORE_APART_FROM, Relation.DECOMPOSES_TO, Relation.BURNS_TO, Relation.EXTINGUISHED_BY,
@@ -54,12 +58,21 @@ MODEL_RELATIONS = (
 """What a model may state. Codes, classes, limits, shares and identifiers are read by the rules alone."""
 
 
+def model_relations() -> tuple[Relation, ...]:
+    """What a model may state, with the relations that a user's file adds."""
+    return (*MODEL_RELATIONS, *added_relations())
+
+
+def _offered(schema: dict[str, Any]) -> None:
+    schema["enum"] = [relation.value for relation in model_relations()]
+
+
 class ExtractedAssertion(BaseModel):
     """One assertion as a model states it. ``quote`` is copied from the window, letter by letter."""
 
     relation: str = Field(
         description="one of the relation names listed",
-        json_schema_extra={"enum": list(map(str, MODEL_RELATIONS))},
+        json_schema_extra=_offered,
     )
     subject: str = Field(default="", description="the substance as written; empty for the document's own")
     object: str = Field(description="the other end or the value, as written")
@@ -115,6 +128,17 @@ class ExtractAssertions(Skill[ExtractionGiven, ExtractedAssertions]):
         """The document's subject and the window; the vocabulary stands in the prompt file, the same for all."""
         subject = given.subject.name if given.subject else ""
         return {"subject": Quoted(subject, "subject"), "text": Quoted(given.text, "text")}
+
+    def messages(self, given: ExtractionGiven) -> list[Message]:
+        """The prompt's messages; what a user's file adds stands in the first, the same for all documents."""
+        first, *rest = super().messages(given)
+        added = described(given.language)
+        if not added:
+            return [first, *rest]
+        title = (
+            "另外的关系与性质：" if given.language.startswith("zh") else "Further relations and properties:"
+        )
+        return [Message(first.role, f"{first.content}\n\n{title}\n{added}"), *rest]
 
     def check(self, given: ExtractionGiven, answer: ExtractedAssertions) -> Verdict:
         """Ask again where too many assertions have no exact quote or a number that it does not state."""
@@ -188,17 +212,23 @@ def _left_to_models(draft: Draft) -> bool:
         return draft.properties.get("kind") in NAME_KINDS
     if draft.relation is Relation.REGULATED_BY and draft.value:
         return False  # a threshold, which a model does not state
-    return draft.relation in MODEL_RELATIONS
+    return draft.relation in model_relations()
 
 
 def to_draft(given: ExtractionGiven, item: ExtractedAssertion) -> Draft | DropReason:
     """A model's assertion as a draft: labels, keys and values come from the closed vocabulary, never its text."""
-    relation = next((known for known in MODEL_RELATIONS if known.value == item.relation), None)
+    relation = next((known for known in model_relations() if known.value == item.relation), None)
     if relation is None:
         return DropReason.NOT_IN_SCHEMA
-    found = locate(item.quote, given.text)
+    if not item.object.strip():
+        return DropReason.MISSING_VALUE
+    found = locate(item.quote, given.text) if item.quote.strip() else None
     if found is None:
         return DropReason.QUOTE_NOT_FOUND
+    turned = _turned(given, relation, item)
+    if isinstance(turned, DropReason):
+        return turned
+    item, reversed_ends = turned, turned is not item
     span = (given.start + found[0], given.start + found[1])
     subject = _other_subject(given, item.subject)
     if subject is None:
@@ -213,7 +243,34 @@ def to_draft(given: ExtractionGiven, item: ExtractedAssertion) -> Draft | DropRe
     return Draft(
         relation, item.object, label, span[0], span[1], subject, key, properties, value,
         Polarity(item.polarity), Modality(item.modality), item.conditions, _section(given.document, span[0]), 0.8,
+        turned=reversed_ends,
     )  # fmt: skip
+
+
+def _turned(
+    given: ExtractionGiven, relation: Relation, item: ExtractedAssertion
+) -> ExtractedAssertion | DropReason:
+    """The assertion with its ends in order, itself where they are.
+
+    The document's own substance as the object is the sign. The ends are exchanged
+    where that cannot change the meaning: a symmetric relation, or a "subject" that
+    can only be an object (a medium, a class, a value). Between two substances
+    ("CO decomposes to methanol") nobody knows which was meant: rejected.
+    """
+    own = given.subject
+    names = {normalise_name(name) for name in (own.name, *own.names)} if own else set()
+    if relation is Relation.HAS_ALIAS or normalise_name(item.object) not in names:
+        return item
+    other = item.subject.strip()
+    if not other or normalise_name(other) in names:
+        return DropReason.SELF_LOOP
+    spec = RELATIONS[relation]
+    swapped = item.model_copy(update={"subject": "", "object": other})
+    if spec.symmetric or group_term(other) is not None or word_form(other) in agents():
+        return swapped
+    if relation is Relation.HAS_MEASUREMENT or not (spec.objects & {NodeLabel.SUBSTANCE, NodeLabel.MIXTURE}):
+        return swapped
+    return DropReason.REVERSED
 
 
 def _other_subject(given: ExtractionGiven, name: str) -> str | None:
@@ -315,6 +372,9 @@ def _object(relation: Relation, item: ExtractedAssertion, labels: frozenset[Node
         return NodeLabel.USE, use_key(item.object), {"text": item.object}, {}
     if relation is Relation.REGULATED_BY:
         return NodeLabel.REGULATION, regulation_key(item.object), {"name": item.object}, {}
+    new = next((label for label in labels if label in ADDED_LABELS), None)
+    if new is not None:
+        return new, added_key(new, item.object), {"text": item.object}, {}
     return DropReason.NOT_IN_SCHEMA
 
 

@@ -112,6 +112,7 @@ def _name(document: RefinedDocument, reading: Reading, named: dict[str, list[Ent
 
 def _first_name(text: str) -> str:
     """ "苯酚 Phenol" and "甲醇（木精）" give their first name; locants and "Ammonia, anhydrous" stay whole."""
+    text = re.split(r"[;；]", text)[0]
     mixed = re.match(r"^([一-鿿][^A-Za-z(（]*)\s+[A-Za-z][A-Za-z ,'-]+$", text)
     return (mixed[1] if mixed else text).strip()
 

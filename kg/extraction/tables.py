@@ -112,20 +112,25 @@ def _component(ctx: Context, grid: Grid, columns: dict[str, int], row: tuple[Cel
     number = _at(row, columns.get("cas"))
     cas = find_cas(ctx.shadow(number.start, number.end)) if number else []
     share = _at(row, columns.get("share"))
-    value = _share(ctx, share)
+    head = grid.header[columns["share"]] if grid.header and "share" in columns else None
+    value = _share(ctx, share, ctx.shadow(head.start, head.end) if head else "")
     properties = {"cas": cas[0]} if len(cas) == 1 else {}
     missing = DropReason.MISSING_VALUE if not cas and value is None else None
-    return ctx.draft(
+    draft = ctx.draft(
         Relation.HAS_COMPONENT, words[: remark.start()] if remark else words, NodeLabel.SUBSTANCE, _span(row),
         properties=properties, value=value.as_value() if value else {}, section=grid.sds,
         conditions={"note": remark[1]} if remark else {}, rejected=missing,
     )  # fmt: skip
+    return replace(draft, header_span=(head.start, head.end)) if head and value else draft
 
 
-def _share(ctx: Context, cell: Cell | None) -> Quantity | None:
+def _share(ctx: Context, cell: Cell | None, header: str) -> Quantity | None:
     if cell is None:
         return None
-    found = parse_quantities(ctx.shadow(cell.start, cell.end), dimension="percent")
+    unit = re.search(r"%|ppm", header)
+    found = parse_quantities(
+        ctx.shadow(cell.start, cell.end), dimension="percent", default_unit=unit[0] if unit else ""
+    )
     return found[0] if len(found) == 1 else None
 
 
@@ -165,14 +170,20 @@ def _limit_row(ctx: Context, grid: Grid, columns: dict[str, int], row: tuple[Cel
         ),
         "",
     )
+    named = _at(row, _columns(ctx, grid).get("name"))
+    of = row_name(ctx, named) if named else None
+    if named and of is None:
+        return []  # of several things at once
     name, jurisdiction = limit_kind(kind, source)
     shown = quantity.as_value()
     note = next((c for c in row if c.start > value.end and c.end > c.start), None)
     if note:
         shown["conditions"] = {**shown.get("conditions", {}), "note": ctx.text(note.start, note.end)}
-    return [
-        limit_draft(ctx, name, jurisdiction, shown, _span(row), grid.sds, ctx.text(value.start, value.end))
-    ]
+    draft = limit_draft(
+        ctx, name, jurisdiction, shown, _span(row), grid.sds, ctx.text(value.start, value.end)
+    )
+    other = of is not None and ctx.about_other(of[0])  # a component's limit is not the mixture's
+    return [replace(draft, subject=of[0]) if of and other else draft]
 
 
 # --- lists of many substances ----------------------------------------------------------------
@@ -196,7 +207,7 @@ def many_substances(ctx: Context) -> list[Draft]:
     return drafts
 
 
-def _row_name(ctx: Context, cell: Cell | None) -> tuple[str, str] | None:
+def row_name(ctx: Context, cell: Cell | None) -> tuple[str, str] | None:
     """Name and remark of a row, None where it names several things or a family."""
     if cell is None:
         return None
@@ -237,7 +248,7 @@ def _thresholds(ctx: Context, grid: Grid, columns: dict[str, int]) -> list[Draft
     if not written or not title:
         return drafts
     for row in grid.rows:
-        named = _row_name(ctx, _at(row, columns["name"]))
+        named = row_name(ctx, _at(row, columns["name"]))
         cell = _at(row, columns["threshold"])
         if named is None or cell is None:
             continue
@@ -245,19 +256,20 @@ def _thresholds(ctx: Context, grid: Grid, columns: dict[str, int]) -> list[Draft
         if len(found) != 1:
             continue
         conditions = {"note": named[1]} if named[1] else {}
-        value = found[0].as_value() | {"unit_quote": ctx.text(header.start, header.end)}
+        value = found[0].as_value() | {"header_quote": ctx.text(header.start, header.end)}
         draft = ctx.draft(
             Relation.REGULATED_BY, title, NodeLabel.REGULATION, _span(row), key=regulation_key(title),
             properties={"name": title}, value=value, conditions=conditions, section=grid.sds, subject=named[0],
         )  # fmt: skip
-        drafts.append(replace(draft, unit_span=(header.start, header.end)))
-        drafts += _row_cas(ctx, grid, columns, row, named[0])
+        drafts.append(replace(draft, header_span=(header.start, header.end)))
+        drafts += row_cas(ctx, grid, columns, row, named[0])
     return drafts
 
 
-def _row_cas(
+def row_cas(
     ctx: Context, grid: Grid, columns: dict[str, int], row: tuple[Cell, ...], name: str
 ) -> list[Draft]:
+    """The one CAS number of a row, as an alias of the substance that the row names."""
     cell = _at(row, columns.get("cas"))
     numbers = find_cas(ctx.shadow(cell.start, cell.end)) if cell else []
     if len(numbers) != 1:
@@ -273,7 +285,7 @@ def _row_cas(
 def _hazmat(ctx: Context, grid: Grid, columns: dict[str, int]) -> list[Draft]:
     drafts = []
     for row in grid.rows:
-        named = _row_name(ctx, _at(row, columns["name"]))
+        named = row_name(ctx, _at(row, columns["name"]))
         cells = {name: _at(row, columns.get(name)) for name in ("un", "class", "group")}
         words = {name: ctx.shadow(c.start, c.end).strip() if c else "" for name, c in cells.items()}
         un = re.fullmatch(r"UN\s?(\d{4})", words["un"])

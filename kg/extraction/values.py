@@ -1,14 +1,16 @@
-"""Values with units: properties of matter, exposure limits, toxicity, shares of components."""
+"""Values with units: properties of matter and exposure limits."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from corpus.quantities import Quantity, parse_quantities, plain_width
 from corpus.units import parse_unit
 from kg.extraction.context import Context
+from kg.extraction.focus import Focus, focuses
 from kg.extraction.model import Draft, Entry
 from kg.schema import PROPERTIES, DropReason, NodeLabel, Property, Relation
 
@@ -37,13 +39,18 @@ def measurements(ctx: Context) -> list[Draft]:
         elif found.name == "explosive_limits":
             drafts += _explosive_limits(ctx, entry)
         else:
-            drafts += _property(ctx, entry, _refined(ctx, entry, Property(found.name)))
+            drafts += _property(
+                ctx,
+                entry,
+                refined_property(
+                    entry.label_text + " " + ctx.shadow(entry.start, entry.end), Property(found.name)
+                ),
+            )
     return drafts
 
 
-def _refined(ctx: Context, entry: Entry, prop: Property) -> Property:
+def refined_property(around: str, prop: Property) -> Property:
     """Densities are told apart by what they are relative to, not by their label alone."""
-    around = entry.label_text + " " + ctx.shadow(entry.start, entry.end)
     if prop in {Property.RELATIVE_DENSITY, Property.DENSITY} and _AIR.search(around):
         return Property.VAPOUR_DENSITY
     if prop is Property.DENSITY and re.search(r"水\s*=\s*1|water\s*=\s*1", around, re.IGNORECASE):
@@ -71,7 +78,7 @@ def _property(ctx: Context, entry: Entry, prop: Property) -> list[Draft]:
         return []
     unit = default_unit(entry.label_text)
     relative = prop is Property.MOLAR_MASS and _RELATIVE_MASS.search(entry.label_text)
-    quantities = _quantities(words, prop, unit or ("g/mol" if relative else ""))
+    quantities = quantities_of(words, prop, unit or ("g/mol" if relative else ""))
     if not quantities and prop is Property.DENSITY:
         return []  # without unit nobody knows what it is relative to
     if not quantities:
@@ -81,7 +88,8 @@ def _property(ctx: Context, entry: Entry, prop: Property) -> list[Draft]:
     return [_measured(ctx, entry, prop, quantity) for quantity in quantities[:6]]
 
 
-def _quantities(words: str, prop: Property, unit: str) -> list[Quantity]:
+def quantities_of(words: str, prop: Property, unit: str) -> list[Quantity]:
+    """Quantities that can be this property's, in text order; ``unit`` is that of numbers without one."""
     spec = PROPERTIES[prop]
     found: list[Quantity] = []
     for dimension in (spec.dimension, *_OTHER_UNITS.get(prop, ())):
@@ -120,7 +128,24 @@ def _textual(ctx: Context, entry: Entry, prop: Property) -> list[Draft]:
 def _measured(ctx: Context, entry: Entry, prop: Property, quantity: Quantity) -> Draft:
     start, end = entry.start + quantity.start, entry.start + quantity.end
     span = _evidence(ctx, entry, start, end)
+    if span[0] <= entry.label_start:
+        said = label_conditions(prop.value, entry.label_text)
+        quantity = replace(quantity, conditions={**said, **quantity.conditions})
     return measurement_draft(ctx, prop, quantity, start, end, span, entry.sds)
+
+
+def label_conditions(prop: str, label: str) -> dict[str, str]:
+    """The temperature that a label names ("密度（20 ℃）", "Vapour pressure at 20 °C"), for what depends on one."""
+    if PROPERTIES[Property(prop)].dimension == "kelvin":
+        return {}
+    found = parse_quantities(label, dimension="kelvin")
+    if len(found) != 1:
+        return {}
+    return {
+        "temperature": re.sub(
+            r"\s*(?:℃|°\s?C)", " °C", plain_width(label[found[0].start : found[0].end]).strip()
+        )
+    }
 
 
 def measurement_draft(
@@ -266,17 +291,20 @@ _PROSE: tuple[tuple[str, str], ...] = (
     ("upper_explosive_limit", r"爆炸上限|upper explosive limit"),
     ("vapour_pressure", r"饱和蒸[气汽]压|蒸[气汽]压|vapou?r pressure"),
     ("density", r"(?<!相对)(?<!蒸气)(?<!蒸汽)密度|(?<!relative )(?<!vapour )(?<!vapor )density"),
-    ("relative_density", r"相对密度"),
+    ("relative_density", r"相对密度|比重|specific gravity|relative density"),
     ("vapour_density", r"相对蒸[气汽]密度"),
-    ("molar_mass", r"相对分子质量|摩尔质量|molar mass"),
+    ("molar_mass", r"相对分子质量|摩尔质量|分子量|molar mass|molecular (?:weight|mass)"),
+    ("refractive_index", r"折射率|折光率|refractive index"),
+    ("dipole_moment", r"偶极矩|dipole moment"),
+    ("surface_tension", r"表面张力|surface tension"),
+    ("thermal_conductivity", r"热导率|导热系数|thermal conductivity"),
+    ("decomposition_temperature", r"(?<!热)分解温度|decomposition temperature"),
     ("viscosity", r"[黏粘]度|viscosity"),
     ("heat_of_combustion", r"燃烧热|heat of combustion"),
     ("log_kow", r"(?:正?辛醇/水)分配系数(?:\s*\(?log\s?Kow\)?)?"),
     ("minimum_ignition_energy", r"最小点火能|minimum ignition energy"),
 )
-_LINK = (
-    r"(?:\s*\([^()]{0,24}\))?\s*(?:约为|为|是|约|:|=|达|is about|is approximately|is|was|of(?: about)?)?\s*"
-)
+_LINK = r"(?:\s+of (?P<of>(?!about|approx)[A-Za-z][\w ,'()-]{1,40}?)(?=\s+(?:is|was|=)))?(?P<bracket>\s*\([^()]{0,24}\))?\s*(?:约为|为|是|约|:|=|达|is about|is approximately|is|was|of(?: about)?)?\s*"
 _PROSE_RE = re.compile(
     r"(?P<head>(?:[^,，;；。.、()\n]|(?<=\d)\.(?=\d)){0,24}?)(?P<prop>"
     + "|".join(f"(?P<{n}>{w})" for n, w in _PROSE)
@@ -295,6 +323,7 @@ def prose_measurements(ctx: Context) -> list[Draft]:
     ("苯的闪点"), nothing is taken.
     """
     drafts: list[Draft] = []
+    about = focuses(ctx)
     for sentence in ctx.reading.sentences:
         if sentence.label:
             continue
@@ -302,14 +331,34 @@ def prose_measurements(ctx: Context) -> list[Draft]:
         if ctx.subject.mixture or not _PROSE_WORD.search(words):
             continue
         for match in _PROSE_RE.finditer(words):
-            if not _about_subject(ctx, words, match):
+            if not _about_subject(ctx, words, match, about[sentence.start]):
                 continue
             drafts += _prose_value(ctx, sentence.start, sentence.sds, words, match)
     return drafts
 
 
-def _about_subject(ctx: Context, words: str, match: re.Match[str]) -> bool:
+_SAID = re.compile(r"^(?:(?P<it>it)|(?P<name>[A-Za-z][\w -]{1,40}?)) (?:is|are) an? [\w -]+$", re.IGNORECASE)
+_HAS = re.compile(
+    r"\s*\b(?:has|have|having|with|shows?|exhibits?|possess(?:es)?)(?: (?:an?|the|its?))?(?: (?:normal|low|high|standard|typical))?\s*$",
+    re.IGNORECASE,
+)
+_AT = re.compile(r"^(?:at|in)\b[^,]*?(?:°\s?C|℃|K|temperature|pressure|atm)\b,?\s*", re.IGNORECASE)
+
+
+def _about_subject(ctx: Context, words: str, match: re.Match[str], focus: Focus) -> bool:
+    """Whether a property in running text is the subject's: by the name that owns it, else by the sentence's focus."""
+    if match["of"]:
+        return not ctx.about_other(re.sub(r"^(?:the|pure)\s+", "", match["of"], flags=re.IGNORECASE))
+    inside = _bracket_owner(words, match.start("prop"))
+    if inside is not None:
+        return bool(inside) and not ctx.about_other(inside)
     head = match["head"].strip()
+    head = _HAS.sub("", _AT.sub("", head))
+    said = _SAID.match(_HAS.sub("", re.split(r"[,;，；]", words[: match.start("prop")])[-1].strip()))
+    if said:  # "Cobalt is a ferromagnetic metal with a specific gravity of 8.9"
+        return focus is Focus.OWN if said["it"] else not ctx.about_other(said["name"])
+    if re.search(r"(?:^| )and(?: the| an?)?$", head):
+        head = ""
     owner = re.search(r"(?:^|时|下|℃|kPa|[其该])\s*([一-鿿A-Za-z0-9,-]*?)的?$", head) if head else None
     name = (owner[1] if owner else head).strip()
     name = re.sub(
@@ -318,11 +367,25 @@ def _about_subject(ctx: Context, words: str, match: re.Match[str]) -> bool:
         name,
     ).strip()
     name = re.sub(
-        r"^(?:the|its|has an?|it has an?|a|an|and(?: an?)?|with an?)\b\s*", "", name, flags=re.IGNORECASE
+        r"^(?:the|its|has an?|it has an?|it|a|an|and(?: an?)?|with an?)\b\s*", "", name, flags=re.IGNORECASE
     ).strip()
     if not name:
-        return not re.search(r"[A-Za-z一-鿿]的$", head) or head.endswith(("其的", "时的", "下的"))
+        loose = re.search(r"[A-Za-z一-鿿]的$", head) and not head.endswith(("其的", "时的", "下的"))
+        return focus is not Focus.OTHER and not loose
     return not ctx.about_other(name)
+
+
+def _bracket_owner(words: str, position: int) -> str | None:
+    """The words that an open bracket belongs to ("sulfur trioxide pyridine complex (melting point …"), None outside."""
+    depth = 0
+    for index in range(position - 1, -1, -1):
+        depth += (words[index] == ")") - (words[index] == "(")
+        if depth < 0:
+            owner = re.split(
+                r"[,，。;；:：(]|\b(?:is|are|was|of|the|an?|with|and)\b\s", words[:index].rstrip()
+            )[-1]
+            return owner.strip()
+    return None
 
 
 def _prose_value(ctx: Context, offset: int, sds: int | None, words: str, match: re.Match[str]) -> list[Draft]:
@@ -341,16 +404,30 @@ def _prose_value(ctx: Context, offset: int, sds: int | None, words: str, match: 
     if prop in {Property.RELATIVE_DENSITY} and "空气" in part:
         prop = Property.VAPOUR_DENSITY
     spec = PROPERTIES[prop]
-    found = parse_quantities(part, dimension=spec.dimension, bare=not spec.dimension)
+    relative = "g/mol" if prop is Property.MOLAR_MASS and _RELATIVE_MASS.search(match["prop"]) else ""
+    found = parse_quantities(part, dimension=spec.dimension, default_unit=relative, bare=not spec.dimension)
     if not found or found[0].start > 2:
         return []
     quantity = found[0]
+    said = label_conditions(prop.value, match["bracket"] or "") or _opening_temperature(prop, words)
+    if said and (match["bracket"] or said):
+        quantity = replace(quantity, conditions={**said, **quantity.conditions})
+        if not match["bracket"]:
+            clause = (offset, clause[1])
     condition = re.search(r"([-–]?\d+(?:\.\d+)?\s?(?:℃|°C|K))\s*(?:时|下)的?$", _before(words, match))
-    if condition and "temperature" not in quantity.conditions:
+    if condition and "temperature" not in quantity.conditions and spec.dimension != "kelvin":
         conditions = {**quantity.conditions, "temperature": condition[1]}
-        quantity = Quantity(**{**quantity.__dict__, "conditions": conditions})
+        quantity = replace(quantity, conditions=conditions)
     at = offset + match.end()
     return [measurement_draft(ctx, prop, quantity, at + quantity.start, at + quantity.end, clause, sds)]
+
+
+def _opening_temperature(prop: Property, words: str) -> dict[str, str]:
+    """ "At 25 °C pyridine has a viscosity of …": the temperature that a sentence opens with."""
+    opening = re.match(r"^(?:At|在)\s*([-–]?\d+(?:\.\d+)?\s?(?:℃|°\s?C|K))(?=[\s,，]|时|下)", words)
+    if not opening or PROPERTIES[prop].dimension == "kelvin":
+        return {}
+    return {"temperature": re.sub(r"\s*(?:℃|°\s?C)", " °C", opening[1])}
 
 
 def _before(words: str, match: re.Match[str]) -> str:
@@ -360,16 +437,27 @@ def _before(words: str, match: re.Match[str]) -> str:
 # --- exposure limits ---------------------------------------------------------------------
 
 _KIND = r"(?P<kind>PC-TWA|PC-STEL|MAC|TLV-TWA|TLV-STEL|TLV-C|TLV|PEL-TWA|PEL-STEL|PEL|REL-TWA|REL-STEL|REL|WEEL|MAK|IDLH|STEL|TWA|Excursion limit|CEILING|Ceiling|ceiling)"
+_BODY = r"OSHA|NIOSH|ACGIH|中国|我国|美国|前?苏联|俄罗斯|日本|德国|英国|法国|欧盟|台湾|香港|GBZ ?2(?:\.1)?"
 _LIMIT = re.compile(
-    rf"(?:(?P<body>OSHA|NIOSH|ACGIH|中国|美国|GBZ ?2(?:\.1)?)[\s(:]*)?(?<![A-Za-z-]){_KIND}(?![A-Za-z-])(?P<note>\s*\([^()]{{1,20}}\))?[\s):]*(?:为|是|=|of|is)?\s*"
+    rf"(?:(?P<body>{_BODY})[\s(:]*)?(?<![A-Za-z-]){_KIND}(?![A-Za-z-])(?P<note>\s*\([^()]{{1,60}}\))?[\s):]*(?:(?:value|limit)s?\s*)?(?:为|是|=|of|is)?\s*"
     r"(?=[<≤]?\s?\d)"
 )
-_JURISDICTION = {"OSHA": "US-OSHA", "NIOSH": "US-NIOSH", "ACGIH": "ACGIH", "中国": "CN", "美国": "US"}
+# "TLVTN：OSHA 5ppm，19mg/m3；ACGIH 2ppm": two bodies' limits behind the old names of TWA and STEL
+_BY_BODY = re.compile(r"(?<![A-Za-z])T[LV]{2}-?(?P<over>TN|TWA|WN|STEL)\s*[:：]")
+_OF_BODY = re.compile(r"(?P<body>OSHA|ACGIH|NIOSH)\s*(?=\d)")
+# "permissible exposure limit (PEL) … as a time-weighted average (TWA) of 0.1 mg/m³"
+_WHOSE = re.compile(r"\((?P<kind>PEL|REL|TLV)\)[^.;;。]{0,90}$")
+_JURISDICTION = {
+    "OSHA": "US-OSHA", "NIOSH": "US-NIOSH", "ACGIH": "ACGIH", "中国": "CN", "我国": "CN", "美国": "US", "苏联": "SU", "前苏联": "SU",
+    "俄罗斯": "RU", "日本": "JP", "德国": "DE", "英国": "GB", "法国": "FR", "欧盟": "EU", "台湾": "TW", "香港": "HK",
+}  # fmt: skip
 
 
 def limit_kind(kind: str, body: str = "") -> tuple[str, str]:
     """Kind of an exposure limit and whose it is ("PEL" is OSHA's, "PC-TWA" China's)."""
     plain = kind.upper() if kind.lower() in {"ceiling", "excursion limit"} else kind
+    if plain == "MAC" and body:
+        return plain, "CN" if body.startswith("GBZ") else _JURISDICTION.get(body, "")
     if plain.startswith("PC-") or plain == "MAC" or body.startswith("GBZ"):
         return plain, "CN"
     if plain.startswith("PEL"):
@@ -408,13 +496,15 @@ _FIELD_PREFIX = {"pel": "PEL", "rel": "REL", "threshold_limit_value": "TLV"}
 def _limits(ctx: Context, start: int, end: int, sds: int | None, field: str) -> list[Draft]:
     words = ctx.shadow(start, end)
     matches = list(_LIMIT.finditer(words))
-    drafts = []
+    drafts = _limits_by_body(ctx, start, words, sds)
     for index, match in enumerate(matches):
         stop = matches[index + 1].start() if index + 1 < len(matches) else len(words)
         prefix = _FIELD_PREFIX.get(field, "")
         kind = (
             match["kind"] if not prefix or match["kind"].startswith(prefix) else f"{prefix}-{match['kind']}"
         )
+        if kind in {"TWA", "STEL"} and (whose := _WHOSE.search(words[: match.start()])):
+            kind = f"{whose['kind']}-{kind}"
         over = re.search(r"\(\s*(\d[^()]*(?:min|h|小时|分钟)[^()]*?)\s*\)", match["note"] or "")
         draft = _limit(
             ctx,
@@ -440,6 +530,25 @@ def _limits(ctx: Context, start: int, end: int, sds: int | None, field: str) -> 
             ]
             if d
         ]
+    return drafts
+
+
+def _limits_by_body(ctx: Context, start: int, words: str, sds: int | None) -> list[Draft]:
+    named = _BY_BODY.search(words) or _BY_BODY.search(
+        ctx.shadow(max(0, start - 60), start).rpartition("\n")[2]
+    )
+    if not named:
+        return []
+    over = "TWA" if named["over"] in {"TN", "TWA"} else "STEL"
+    kinds = {"OSHA": f"PEL-{over}", "ACGIH": f"TLV-{over}", "NIOSH": f"REL-{over}"}
+    bodies = list(_OF_BODY.finditer(words))
+    drafts = []
+    for index, match in enumerate(bodies):
+        stop = bodies[index + 1].start() if index + 1 < len(bodies) else len(words)
+        made = _limit(
+            ctx, start, words, match.start(), match.end(), stop, kinds[match["body"]], match["body"], sds
+        )
+        drafts += [made] if made else []
     return drafts
 
 
@@ -506,166 +615,3 @@ def concentration(words: str) -> Quantity | None:
         if dimension != "percent" or q.unit in {"ppm", "ppb"}
     ]
     return min(found, key=lambda q: q.start) if found else None
-
-
-# --- toxicity ------------------------------------------------------------------------------
-
-_ENDPOINT = re.compile(r"(?<![A-Za-z])(LD50|LC50|LDLo|LCLo|TDLo|TCLo|EC50|IC50|ErC50|NOAEL|LD100)(?!\d)")
-_IARC = re.compile(
-    r"IARC[^;；。\n]{0,12}?[:：]?\s*(?:Group\s*|第?)?(1|2A|2B|3|4)\s*(?:类|组)?(?![\d.])", re.IGNORECASE
-)
-_DOSES = ("mg/kg", "kg/m**3", "percent")
-
-
-_TESTED = re.compile(r"50\s*\((?!median|mean|半数)[^()]+\)", re.IGNORECASE)
-# "for soluble cobalt salts": what the dose is one of, where it is not the species
-_DOSE_OF = re.compile(
-    r"(?:\bfor|\bof|对)\s+(?P<name>[^,;()]{3,60}?)\s+(?:has|have|is|was|were|in)\b", re.IGNORECASE
-)
-_BETWEEN = re.compile(r"\bbetween\s+[\d.,]+\s*(?:and|to)\s|介于", re.IGNORECASE)
-
-
-def toxicity(ctx: Context) -> list[Draft]:
-    """HAS_TOXICITY from LD50, LC50 … with species, route and duration, and IARC groups."""
-    drafts: list[Draft] = []
-    taken: list[tuple[int, int]] = []
-    for entry, found in ctx.entries("toxicity"):
-        taken.append((entry.start, entry.end))
-        if ctx.no_data(entry):
-            endpoint = "carcinogenicity" if found.name == "carcinogenicity" else "acute"
-            drafts.append(
-                ctx.no_data_draft(Relation.HAS_TOXICITY, NodeLabel.TOXICITY, entry, endpoint=endpoint)
-            )
-            continue
-        fallback = _ENDPOINT.search(entry.label_text.upper())
-        for at, (start, end) in enumerate(ctx.segments(entry.start, entry.end)):
-            # the label may say of whom: "LC50 (rainbow trout, 96 h): 5540 mg/L"
-            begin = entry.label_start if at == 0 and _TESTED.search(entry.label_text) else start
-            drafts += _doses(ctx, begin, end, entry.sds, fallback[1] if fallback else "", entry.label_start)
-            drafts += _iarc(ctx, start, end, entry.sds)
-    for sentence in ctx.reading.sentences:
-        if any(a <= sentence.start < b for a, b in taken):
-            continue
-        for start, end in ctx.segments(sentence.start, sentence.end):
-            drafts += _doses(ctx, start, end, sentence.sds, "", start)
-    return drafts
-
-
-def _doses(
-    ctx: Context, start: int, end: int, sds: int | None, fallback: str, label_start: int
-) -> list[Draft]:
-    words = ctx.shadow(start, end)
-    marks = list(_ENDPOINT.finditer(words))
-    if not marks and not fallback:
-        return []
-    drafts = []
-    scopes = [(m.start(), m.end(), m[1]) for m in marks] or [(0, 0, fallback)]
-    for index, (at, after, endpoint) in enumerate(scopes):
-        begin = _clause_start(words, at, scopes[index - 1][1] if index else 0)
-        stop = _scope_end(words, scopes[index + 1][0], after) if index + 1 < len(scopes) else len(words)
-        scope = re.split(r"[。]", words[begin:stop])[0].rstrip(" ,，、;；")
-        found = sorted(
-            (q for d in _DOSES for q in parse_quantities(scope, dimension=d) if q.unit not in {"%", "‰"}),
-            key=lambda q: q.start,
-        )
-        found = [q for q in found if begin + q.start >= after or not marks]
-        if _BETWEEN.search(scope) or _of_another(ctx, scope):
-            continue
-        lead = label_start if not marks and label_start < start and end - label_start < 200 else start + begin
-        for quantity in found[:1] if len(found) == 1 or not _each_bracketed(scope, found) else found:
-            drafts.append(_dose(ctx, endpoint, quantity, scope, len(found) == 1, start + begin, lead, sds))
-    return drafts
-
-
-def _of_another(ctx: Context, scope: str) -> bool:
-    """Whether the dose is said of something else than the subject."""
-    named = _DOSE_OF.search(scope)
-    if not named or parse_quantities("1 mg/kg (" + named["name"] + ")", dimension="mg/kg")[0].conditions:
-        return False
-    return ctx.about_other(re.sub(r"^(?:the|pure)\s+", "", named["name"], flags=re.IGNORECASE))
-
-
-def _clause_start(words: str, position: int, floor: int) -> int:
-    # a closed bracket ends what was said of the value before it ("12124 mg/kg（兔经皮） LC50：…")
-    cut = max(words.rfind(mark, floor, position) for mark in (*",，;；。、", ") "))
-    begin = cut + 1 if cut >= floor else floor
-    return begin + len(words[begin:position]) - len(words[begin:position].lstrip())
-
-
-def _scope_end(words: str, position: int, floor: int) -> int:
-    """Where an endpoint's words end: at the separator before the next one, else at that one."""
-    begin = _clause_start(words, position, floor)
-    return position if begin <= floor + 1 else begin
-
-
-def _each_bracketed(scope: str, found: list[Quantity]) -> bool:
-    return all(re.match(r"\s*\(", scope[q.end :]) for q in found)
-
-
-def _dose(
-    ctx: Context,
-    endpoint: str,
-    quantity: Quantity,
-    scope: str,
-    alone: bool,
-    offset: int,
-    lead: int,
-    sds: int | None,
-) -> Draft:
-    value = quantity.as_value()
-    conditions = dict(value.get("conditions", {}))
-    if alone:  # species, route and duration may stand before the value
-        whole = parse_quantities(scope, dimension="mg/kg") or parse_quantities(scope)
-        for found in whole:
-            conditions = {**found.conditions, **conditions}
-    for neighbour in ("temperature", "pressure", "concentration"):  # other values, never a dose's condition
-        conditions.pop(neighbour, None)
-    value.pop("conditions", None)
-    properties: dict[str, Any] = {"endpoint": endpoint}
-    for name in ("species", "route"):
-        if name in conditions:
-            properties[name] = conditions[name]
-    if "species" not in conditions and (organism := _organism(ctx, scope, offset)):
-        properties["species"] = conditions["species"] = organism
-    if conditions:
-        value["conditions"] = conditions
-    return ctx.draft(
-        Relation.HAS_TOXICITY,
-        ctx.text(offset + quantity.start, offset + quantity.end),
-        NodeLabel.TOXICITY,
-        (lead, offset + len(scope)),
-        properties=properties,
-        value=value,
-        section=sds,
-    )
-
-
-def _organism(ctx: Context, scope: str, offset: int) -> str:
-    """The test organism as written in brackets ("96 h，蓝鳃太阳鱼")."""
-    for match in re.finditer(r"\(([^()]+)\)", scope):
-        position = match.start(1)
-        for part in re.split(r"[,，]", match[1]):
-            words = part.strip()
-            if words and not re.search(r"\d|静态|半静态|流水|static", words):
-                start = offset + scope.find(words, position)
-                return ctx.text(start, start + len(words))
-    return ""
-
-
-def _iarc(ctx: Context, start: int, end: int, sds: int | None) -> list[Draft]:
-    match = _IARC.search(ctx.shadow(start, end))
-    if not match or re.search(r"未|不在|not listed", ctx.shadow(start, start + match.end()), re.IGNORECASE):
-        return []
-    group = match[1].upper()
-    value: dict[str, Any] = {"text": f"IARC {group}"}
-    remark = re.match(r"\s*\(([^()]+)\)", ctx.shadow(start + match.end(), end))
-    if remark and not re.search(r"致癌|carcinogen", remark[1], re.IGNORECASE):
-        # "1类（含硫酸的强无机酸雾）" is said of the mist alone
-        at = start + match.end()
-        value["conditions"] = {"note": ctx.text(at + remark.start(1), at + remark.end(1))}
-    return [
-        ctx.draft(
-            Relation.HAS_TOXICITY, f"IARC {group}", NodeLabel.TOXICITY, (start, end),
-            properties={"endpoint": "carcinogenicity"}, value=value, section=sds,
-        )
-    ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -50,13 +51,33 @@ class Field:
 
 @cache
 def fields() -> dict[str, Field]:
-    """Labels in normal form → field."""
-    return {
+    """Labels in normal form → field, those of a user's file included."""
+    own = {
         label: Field(family, name)
         for family, names in _data("labels").items()
         for name, labels in names.items()
         for label in labels
     }
+    return own | _added
+
+
+_added: dict[str, Field] = {}
+
+
+def set_added_labels(labels: Mapping[str, Field]) -> None:
+    """Replace the labels that a user's file adds (``kg/extension.py``); written in normal form."""
+    _added.clear()
+    _added.update(labels)
+    fields.cache_clear()
+    field_of.cache_clear()
+
+
+def label_form(text: str) -> str:
+    """The normal form in which labels are compared."""
+    plain = " ".join(unicodedata.normalize("NFKC", bare_label(text)).lower().split()).strip(" :,.-/*")
+    if re.search(r"[一-鿿]", plain):
+        plain = re.sub(r"(?<=[一-鿿]) | (?=[一-鿿])", "", plain)
+    return plain
 
 
 _NUMBERING = re.compile(r"^\s*[(（]?\d{1,2}(?:\.\d{1,2}){0,3}[.、)）]?\s*(?=\D)")
@@ -83,9 +104,7 @@ def field_of(text: str) -> tuple[str, Field] | None:
         return None
     known = fields()
     for form in (bare, _BRACKETS.sub("", bare), _UNIT_TAIL.sub("", _BRACKETS.sub("", bare))):
-        plain = " ".join(unicodedata.normalize("NFKC", form).lower().split()).strip(" :,.-/*")
-        if re.search(r"[一-鿿]", plain):
-            plain = re.sub(r"(?<=[一-鿿]) | (?=[一-鿿])", "", plain)
+        plain = label_form(form)
         if plain in known:
             return plain, known[plain]
     return None

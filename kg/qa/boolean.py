@@ -204,12 +204,12 @@ def _identifiers(ctx: Context) -> Iterator[Candidate]:
             other = ordered[(at + 1) % len(ordered)]
             yes = at % 2 == 0
             value = known[kind][key if yes else other][0].object
-            if not yes and _same_identifier(kind, value, known[kind][key][0].object):
+            if not yes and same_identifier(kind, value, known[kind][key][0].object):
                 continue
             yield from _is_functional(ctx, kind, key, known[kind][key], value, yes=yes)
 
 
-def _same_identifier(kind: str, left: str, right: str) -> bool:
+def same_identifier(kind: str, left: str, right: str) -> bool:
     """Equal but for writing: such a pair proves nothing (C2H6O and CH3OCH3 are one composition)."""
     if _bare(left) == _bare(right):
         return True

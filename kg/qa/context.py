@@ -8,11 +8,9 @@ from dataclasses import dataclass, field
 
 from kg.graph_settings import QuestionSettings
 from kg.qa.facts import Fact, Facts, Node
-from kg.qa.records import Language, Reference
+from kg.qa.records import LANGUAGES, Language, Reference
 from kg.qa.sampling import Side
 from kg.schema import NodeLabel
-
-LANGUAGES: tuple[Language, ...] = ("zh", "en")
 
 
 @dataclass

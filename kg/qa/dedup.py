@@ -64,15 +64,28 @@ def _matter(candidate: Candidate) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def curated(kept: Sequence[Candidate], sides: Mapping[str, Side], settings: QuestionSettings) -> set[str]:
-    """Ids of the evaluation part: a bounded number per kind, section, language and difficulty, in seeded order."""
-    cells: dict[tuple[object, ...], list[Candidate]] = defaultdict(list)
+def curated(
+    kept: Sequence[Candidate],
+    levels: Mapping[str, str],
+    sides: Mapping[str, Side],
+    settings: QuestionSettings,
+) -> set[str]:
+    """Ids of the evaluation part: a bounded number per kind, section, language and difficulty, in seeded order.
+
+    Of Boolean questions as many with yes as with no.
+    """
+    cells: dict[tuple[object, ...], dict[object, list[Candidate]]] = defaultdict(lambda: defaultdict(list))
     for candidate in kept:
         if side_of(candidate.substances, sides) == "eval":
-            hard = candidate.hops > 1 or len(candidate.expected) > 1
-            cells[candidate.kind, candidate.section or 0, candidate.language, hard].append(candidate)
+            answer = candidate.expected[0] if candidate.kind == "boolean" else ""
+            cell = (candidate.kind, candidate.section or 0, candidate.language, levels[candidate.id])
+            cells[cell][answer].append(candidate)
     chosen: set[str] = set()
-    for cell in sorted(cells, key=str):
-        ordered = seeded(cells[cell], settings.seed, lambda c: "curated" + c.id)
-        chosen |= {c.id for c in ordered[: settings.curated_per_cell]}
+    for matter in sorted(cells, key=str):
+        most = settings.curated_per_cell
+        if matter[0] == "boolean":
+            most = min(most // 2, *(len(cells[matter][answer]) for answer in ("yes", "no")))
+        for answer in sorted(cells[matter], key=str):
+            ordered = seeded(cells[matter][answer], settings.seed, lambda c: "curated" + c.id)
+            chosen |= {c.id for c in ordered[:most]}
     return chosen

@@ -129,6 +129,11 @@ class Facts:
                 self.by_listing[fact.listing].append(fact)
         self.sources = {fact.source.document_id: fact.source for fact in self.facts}
         self._titles = self._unique_titles()
+        self._bearers: dict[str, set[str]] = defaultdict(set)
+        for label, key in self.nodes:
+            if label in (NodeLabel.SUBSTANCE, NodeLabel.MIXTURE):
+                for name in self.names(label, key):
+                    self._bearers[name].add(key)
 
     @property
     def substances(self) -> list[Node]:
@@ -193,6 +198,10 @@ class Facts:
             props.get("aliases", [])
         )
         return {plain(str(word)) for word in words if word}
+
+    def ambiguous(self, name: str) -> bool:
+        """Whether more than one substance or mixture goes by this name."""
+        return len(self._bearers.get(plain(name), ())) > 1
 
     def _unique_titles(self) -> dict[str, str]:
         groups: dict[str, set[str]] = defaultdict(set)

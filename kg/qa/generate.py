@@ -12,6 +12,7 @@ from kg.graph_settings import QuestionSettings
 from kg.qa import aggregative, boolean, multi_hop, single_hop
 from kg.qa.context import Context
 from kg.qa.dedup import curated, duplicates
+from kg.qa.difficulty import features
 from kg.qa.facts import Facts
 from kg.qa.records import Candidate, Judged
 from kg.qa.reword import RewordIn, RewordQuestion
@@ -22,7 +23,7 @@ from kg.schema import NodeLabel
 from kg.store import GraphStore
 from models import Answer, Models
 
-GENERATOR_VERSION = "2"
+GENERATOR_VERSION = "3"
 _ASKED_AT_ONCE = 200  # questions between two looks at whether the run was cancelled
 
 
@@ -51,8 +52,10 @@ def generate(
     held = [c for c in held if not verdicts[c.id]]
     verdicts |= dict.fromkeys(boolean.surplus(held, settings.seed), Reason.UNBALANCED.value)
     kept = [c for c in held if not verdicts[c.id]]
-    chosen = curated(kept, division, settings)
     reworded = _reworded(kept, facts, models, cancelled)
+    worded = {c.id: reworded.get(c.id, (c.question, ""))[0] for c in kept}
+    levels = {c.id: str(features(c, worded[c.id])["level"]) for c in kept}
+    chosen = curated(kept, levels, division, settings)
     questions = []
     for candidate in made:
         reason = verdicts[candidate.id]

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from corpus.ids import canonical_json, digest
 from kg import queries
 
 Kind = Literal["single_hop", "multi_hop", "aggregative", "boolean"]
 Language = Literal["zh", "en"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+LANGUAGES: tuple[Language, ...] = get_args(Language)
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,14 @@ _PLURAL = {
     "zh": re.compile(r"哪些|哪几|都有|列出|分别"),
     "en": re.compile(r"\b(?:which|what)\b(?!.*\bis the\b)|\blist\b|\bare\b", re.IGNORECASE),
 }
+# what asks for one thing, and what would ask for several instead
+_ONE = {
+    "zh": (re.compile(r"哪一?[种个项]"), re.compile(r"哪些|哪几|分别")),
+    "en": (
+        re.compile(r"\bwhich (?:other )?substance\b", re.IGNORECASE),
+        re.compile(r"\bsubstances\b", re.IGNORECASE),
+    ),
+}
 _MIXED = 0.3  # change in the share of Chinese characters that no rewording in one language makes
 _DIRECTION = re.compile(r"最高|最低|更高|高于|低于|highest|lowest|higher|lower|共同|both", re.IGNORECASE)
 # What kind of answer a question wants, the most telling first; without any of these it asks what, which or how.
@@ -64,7 +72,7 @@ class RewordQuestion(Skill[RewordIn, Reworded]):
     """Reword a question without touching what it asks (knowledge-graph design, section 5)."""
 
     name: ClassVar[str] = "reword_question"
-    version: ClassVar[str] = "3"
+    version: ClassVar[str] = "4"
     output: ClassVar[type[BaseModel]] = Reworded
     prompts: ClassVar[Prompts | None] = Prompts(__package__, "reword_question")
 
@@ -113,6 +121,14 @@ def problems_of(given: RewordIn, question: str) -> list[str]:
         problems.append("the kind of question differs (what, why, whether)")
     if given.plural and not _PLURAL[language].search(said):
         problems.append("the plural is lost")
+    one, several = _ONE[language]
+    if (
+        not given.plural
+        and one.search(bare_asked)
+        and several.search(bare_said)
+        and not several.search(bare_asked)
+    ):
+        problems.append("the singular is lost")
     problems += _language_problems(bare_said, bare_asked, language)
     if "\n" in question.strip():
         problems.append("it is not one line")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, TypeVar
@@ -65,16 +66,16 @@ def components(facts: Facts) -> dict[str, str]:
     return {key: find(key) for key in matter}
 
 
-_FORMS = ("无水", "水合物", "一水", "二水", "三水", "五水", "七水", "溶液", "水溶液", "anhydrous", "monohydrate",
-          "dihydrate", "trihydrate", "pentahydrate", "heptahydrate", "hydrate", "solution", "aqueous")  # fmt: skip
+_FORMS = re.compile(
+    r"[半一二三四五六七八九十]+水合?物?|水合物?|无水|结晶|水?溶液|(?:二|三)?[钠钾铵锂]盐|(?:盐酸|氢溴酸|硫酸氢|草酸)盐"
+    r"|(?:hemi|mono|di|tri|tetra|penta|hexa|hepta|octa|nona|deca|dodeca)?hydrate|anhydrous|hydrochloride|hydrobromide"
+    r"|(?:di|tri)?(?:sodium|potassium|ammonium)salt|aqueous|solution"
+)
 
 
 def _stem(name: str) -> str:
-    """A normalised name without words for its form."""
-    stem = name
-    for form in sorted(_FORMS, key=len, reverse=True):
-        stem = stem.replace(form, "")
-    return stem.strip("(),-（）") or name
+    """A normalised name without words for its form (names come without blanks)."""
+    return re.sub(r"\(\)|（）", "", _FORMS.sub("", name)).strip("-,") or name
 
 
 def sides(groups: Mapping[str, str], settings: QuestionSettings) -> dict[str, Side]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any
@@ -33,6 +33,7 @@ class Reason(StrEnum):
     NEGATED_EVIDENCE = "negated_evidence"
     ANSWER_LEAKED = "answer_in_question"
     SUBJECT_NOT_NAMED = "subject_not_named"
+    AMBIGUOUS_NAME = "name_of_several_substances"
     WRONG_LANGUAGE = "wrong_language"
     SELF_LOOP = "self_loop"
     ALIAS_OF_SEED = "alias_of_seed"
@@ -58,29 +59,80 @@ def verify(
     sides: Mapping[str, Side],
 ) -> dict[str, str]:
     """Candidate id → reason of rejection ("" for those that hold)."""
-    verdicts = {c.id: _text_checks(c, facts, sides) for c in candidates}
-    left = [c for c in candidates if not verdicts[c.id]]
-    answers = run(store, [c.proof for c in left])
-    for candidate, found in zip(left, answers, strict=True):
-        if found != tuple(sorted(candidate.expected)):
-            verdicts[candidate.id] = Reason.PROOF_DIFFERS
-    _further_checks([c for c in left if not verdicts[c.id]], store, verdicts)
-    _hubs([c for c in left if not verdicts[c.id]], facts, settings, verdicts)
+    checks = text_checks(facts, sides)
+    verdicts = {
+        c.id: next((reason for check in checks.values() if (reason := check(c))), "") for c in candidates
+    }
+    for check in (_proofs, _further, _hubs):
+        left = [c for c in candidates if not verdicts[c.id]]
+        verdicts |= check(left, facts, store, settings)
     return verdicts
 
 
-def _further_checks(candidates: Sequence[Candidate], store: GraphStore, verdicts: dict[str, str]) -> None:
+def each_check(
+    candidates: Sequence[Candidate],
+    facts: Facts,
+    store: GraphStore,
+    settings: QuestionSettings,
+    sides: Mapping[str, Side],
+) -> dict[str, dict[str, str]]:
+    """What every check says on its own: name of the check → candidate id → reason, of those it rejects."""
+    found = {
+        name: {c.id: reason for c in candidates if (reason := check(c))}
+        for name, check in text_checks(facts, sides).items()
+    }
+    found["proof"] = _proofs(candidates, facts, store, settings)
+    found["shortcut"] = _further(candidates, facts, store, settings)
+    found["hub"] = _hubs(candidates, facts, store, settings)
+    return found
+
+
+def text_checks(facts: Facts, sides: Mapping[str, Side]) -> dict[str, Callable[[Candidate], str]]:
+    """The checks that need no server, in the order in which they are made."""
+
+    def split(candidate: Candidate) -> str:
+        return "" if side_of(candidate.substances, sides) is not None else Reason.BOTH_SIDES
+
+    return {
+        "reference": lambda c: _references(c, facts),
+        "nodes": lambda c: _nodes(c, facts),
+        "evidence": lambda c: _evidence(c, facts),
+        "list": lambda c: _lists(c, facts),
+        "wording": lambda c: wording_problem(c, facts, c.question),
+        "split": split,
+    }
+
+
+def _proofs(
+    candidates: Sequence[Candidate], facts: Facts, store: GraphStore, settings: QuestionSettings
+) -> dict[str, str]:
+    """The graph returns exactly the stated answers."""
+    answers = run(store, [c.proof for c in candidates])
+    return {
+        c.id: Reason.PROOF_DIFFERS
+        for c, found in zip(candidates, answers, strict=True)
+        if found != tuple(sorted(c.expected))
+    }
+
+
+def _further(
+    candidates: Sequence[Candidate], facts: Facts, store: GraphStore, settings: QuestionSettings
+) -> dict[str, str]:
+    """The candidates' own further queries: no shortcut, no direct edge."""
     checks = [(c.id, check) for c in candidates for check in c.checks]
+    verdicts: dict[str, str] = {}
     found = run(store, [check.proof for _, check in checks])
     for (candidate_id, check), answers in zip(checks, found, strict=True):
-        if not verdicts[candidate_id] and not check.holds(answers):
-            verdicts[candidate_id] = check.reason
+        if not check.holds(answers):
+            verdicts.setdefault(candidate_id, check.reason)
+    return verdicts
 
 
 def _hubs(
-    candidates: Sequence[Candidate], facts: Facts, settings: QuestionSettings, verdicts: dict[str, str]
-) -> None:
+    candidates: Sequence[Candidate], facts: Facts, store: GraphStore, settings: QuestionSettings
+) -> dict[str, str]:
     """Intermediate nodes of a path must not be hubs, whoever sampled it."""
+    verdicts: dict[str, str] = {}
     degree: dict[tuple[str, str], set[str]] = defaultdict(set)
     for fact in facts.facts:
         if fact.positive:
@@ -94,20 +146,10 @@ def _hubs(
             around = {relations[at - 1], relations[at]} if at < len(relations) else set()
             if any(len(degree[node, relation]) > settings.hub_degree for relation in around):
                 verdicts[candidate.id] = Reason.HUB
+    return verdicts
 
 
 # --- checks on text -------------------------------------------------------------
-
-
-def _text_checks(candidate: Candidate, facts: Facts, sides: Mapping[str, Side]) -> str:
-    return (
-        _references(candidate, facts)
-        or _nodes(candidate, facts)
-        or _evidence(candidate, facts)
-        or _lists(candidate, facts)
-        or wording_problem(candidate, facts, candidate.question)
-        or ("" if side_of(candidate.substances, sides) is not None else Reason.BOTH_SIDES)
-    )
 
 
 def _references(candidate: Candidate, facts: Facts) -> str:
@@ -340,11 +382,13 @@ _HAN = re.compile(r"[一-鿿]")
 
 
 def wording_problem(candidate: Candidate, facts: Facts, question: str) -> str:
-    """Language right, subject named, answer not given away; used for templates and rewordings alike."""
+    """Language right, subjects named, answer not given away; used for templates and rewordings alike."""
     # a title or name keeps its own language
     own = re.sub(r"《[^》]*》|“[^”]*”", "", question)
     if (candidate.language == "zh") != (len(_HAN.findall(own)) >= max(2, len(own) * 0.1)):
         return Reason.WRONG_LANGUAGE
+    if reason := _subjects(candidate, facts, question):
+        return reason
     if candidate.kind == "boolean" or candidate.template in {
         "compare",
         "highest",
@@ -353,6 +397,8 @@ def wording_problem(candidate: Candidate, facts: Facts, question: str) -> str:
         "shipped",
     }:
         return ""
+    if candidate.template == "identifier" and any(says(question, surface) for surface in candidate.surfaces):
+        return Reason.ANSWER_LEAKED  # "acetone (67-64-1)" must not be asked for its number
     # names that the question has to name are not a leak where the answer's word is a part of them
     asked = unicodedata.normalize("NFKC", question).casefold()
     answers = {surface.casefold() for surface in candidate.surfaces}
@@ -362,6 +408,23 @@ def wording_problem(candidate: Candidate, facts: Facts, question: str) -> str:
             if name and name.casefold() not in answers:
                 asked = asked.replace(unicodedata.normalize("NFKC", name).casefold(), " ")
     return Reason.ANSWER_LEAKED if any(says(asked, surface) for surface in candidate.surfaces) else ""
+
+
+def _subjects(candidate: Candidate, facts: Facts, question: str) -> str:
+    """What is asked about stands in the question, by a name that is nothing else's."""
+    asked = plain(question)
+    # a path is named by its start alone: naming what it leads by way of would shorten it
+    subjects = candidate.nodes[:1] if candidate.kind == "multi_hop" else candidate.substances
+    for key in subjects:
+        names = [name for label in _NAMED if (name := facts.name(label, key, candidate.language))]
+        if names and not any(plain(name) in asked for name in names):
+            return Reason.SUBJECT_NOT_NAMED
+        if any(facts.ambiguous(name) for name in names):
+            return Reason.AMBIGUOUS_NAME
+    return ""
+
+
+_NAMED = (NodeLabel.SUBSTANCE, NodeLabel.MIXTURE, NodeLabel.TRANSPORT_ENTRY)
 
 
 def says(text: str, words: str) -> bool:

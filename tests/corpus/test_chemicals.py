@@ -12,8 +12,10 @@ import pytest
 from sqlalchemy import select
 
 from corpus.catalogue import Catalogue
-from corpus.catalogue.tables import Chemical, ChemicalName
+from corpus.catalogue.tables import Chemical, ChemicalClaim, ChemicalName
+from corpus.chemical_claims import sources_of
 from corpus.chemicals import (
+    PACKAGE,
     ChemicalRecord,
     add_chemical,
     build_repository,
@@ -25,6 +27,7 @@ from corpus.chemicals import (
     read_user_list,
     remove_chemical,
     remove_list,
+    store_records,
     table_rows,
     valid_cas,
 )
@@ -331,6 +334,85 @@ def test_a_built_in_name_that_a_list_had_first_is_not_lost(catalogue: Catalogue,
     with catalogue.reading() as session:
         assert find_chemicals(session, "甲醇") == ["67-56-1"]
         assert session.get_one(Chemical, "67-56-1").un_numbers == ["1230"]
+
+
+def test_what_two_lists_say_stays_while_one_of_them_says_it(catalogue: Catalogue, tmp_path: Path) -> None:
+    """Names, formula and UN numbers: removing one list takes back exactly what only that list brought."""
+    text = "name,cas,name_zh,aliases,formula,un\nmethanol,67-56-1,甲醇,{alias},{formula},{un}\n"
+    _import(catalogue, tmp_path, text.format(alias="word a|木醇", formula="CH4O", un="1230"), "a.csv")
+    _import(catalogue, tmp_path, text.format(alias="word b|木醇", formula="CH3OH", un="1230;1992"), "b.csv")
+    with catalogue.reading() as session:
+        rows = {row.name: row for row in session.scalars(select(ChemicalName))}
+        shared = {name: [s.split(" #")[0] for s in sources_of(session, rows[name])] for name in rows}
+    assert shared["甲醇"] == shared["methanol"] == ["user list a.csv", "user list b.csv"]
+    assert [source.removesuffix(", alias") for source in (shared["word a"][0], shared["word b"][0])] == [
+        "user list a.csv", "user list b.csv",
+    ]  # fmt: skip
+    assert remove_list(catalogue, "a.csv").removed == {"67-56-1": ["word a"]}
+    with catalogue.reading() as session:
+        chemical = session.get_one(Chemical, "67-56-1")
+        assert (chemical.formula, chemical.un_numbers) == ("CH3OH", ["1230", "1992"])
+        rows = {row.name: row for row in session.scalars(select(ChemicalName))}
+        assert set(rows) == {"methanol", "甲醇", "木醇", "word b"}
+        assert all("b.csv" in source for row in rows.values() for source in sources_of(session, row))
+        assert {name for name, row in rows.items() if not row.source.endswith(", alias")} == {
+            "methanol",
+            "甲醇",
+        }
+    report = remove_list(catalogue, "b.csv")
+    assert (report.names, report.gone) == (4, ["67-56-1"])
+    assert _state(catalogue) == set()
+    with catalogue.reading() as session:
+        assert list(session.scalars(select(ChemicalClaim))) == []
+
+
+def test_a_list_beside_the_repository_gives_back_only_its_own(catalogue: Catalogue, tmp_path: Path) -> None:
+    load_chemicals(catalogue, ChemicalSettings(lists=("NFPA 497",)))
+    before = _state(catalogue)
+    _import(
+        catalogue, tmp_path, "name,cas,un,formula\nmethanol,67-56-1,9999;1230,XX2\n", "known.csv"
+    )  # no new name
+    add_chemical(catalogue, "甲醇", cas="67-56-1", un="8888", aliases=["另一个名"])
+    with catalogue.reading() as session:
+        assert session.get_one(Chemical, "67-56-1").un_numbers == ["1230", "8888", "9999"]
+    report = remove_list(catalogue, "known.csv")
+    assert (report.names, report.gone) == (0, [])
+    with catalogue.reading() as session:
+        chemical = session.get_one(Chemical, "67-56-1")
+        assert (chemical.un_numbers, chemical.formula) == (["1230", "8888"], "CH4O")
+    assert remove_chemical(catalogue, "67-56-1").removed == {"67-56-1": ["另一个名"]}
+    assert _state(catalogue) == before
+    with pytest.raises(SettingsError, match="no name came"):
+        remove_list(catalogue, "known.csv")
+
+
+def test_a_name_of_a_list_outlives_the_repositorys_selection(catalogue: Catalogue, tmp_path: Path) -> None:
+    """A list says a name that was built-in; another selection leaves the substance out; the list still says it."""
+    sources = (PACKAGE, f"{PACKAGE}, alias")
+
+    def built_in(*substances: tuple[str, str]) -> None:
+        records = [ChemicalRecord(cas, cas, provenance=PACKAGE) for cas, _ in substances]
+        for record, (_, names) in zip(records, substances, strict=True):
+            for name in names.split("|"):
+                record.add(name, "common", PACKAGE)
+        with catalogue.writing() as session:
+            store_records(session, records, replace=sources)
+
+    built_in(("71-43-2", "benzene|made word"), ("108-88-3", "toluene|other word"), ("67-64-1", "acetone"))
+    _import(catalogue, tmp_path, "name,cas\nmade word,71-43-2\nother word,108-88-3\n")
+    built_in(("71-43-2", "benzene"))
+    with catalogue.reading() as session:
+        rows = {row.name: row.source.split(" #")[0] for row in session.scalars(select(ChemicalName))}
+        assert rows == {
+            "benzene": PACKAGE,
+            "made word": "user list mine.csv",
+            "other word": "user list mine.csv",
+        }
+        assert set(session.scalars(select(Chemical.key))) == {"71-43-2", "108-88-3"}
+    report = remove_list(catalogue, "mine.csv")
+    assert (report.removed["71-43-2"], report.gone) == (["made word"], ["108-88-3"])
+    with catalogue.reading() as session:
+        assert list(session.scalars(select(ChemicalClaim))) == []
 
 
 def _state(catalogue: Catalogue) -> set[tuple[Any, ...]]:

@@ -297,3 +297,51 @@ def test_an_unclosed_drawing_does_not_take_the_page_along() -> None:
     assert "onload" not in page.html
     closed = clean_page(b"<html><body><p>Text of the page.</p><svg><text>drawn</text></svg></body></html>")
     assert "drawn" not in closed.text
+
+
+@pytest.mark.parametrize("shown", ["", "Loading…", "加载中…"])
+def test_content_that_stands_only_for_readers_without_scripts_is_kept(shown: str) -> None:
+    inner = (
+        "<h1>甲醇 Methanol</h1><p>甲醇（CAS 67-56-1）是无色易燃液体，闪点 11 ℃，不得排入下水道，也不得与强氧化剂同存。</p>"
+        "<p>Methanol is toxic if swallowed; keep away from heat, sparks and open flames at all times.</p>"
+        "<table><tr><th>沸点</th><td>64.7 ℃</td></tr><tr><th>UN</th><td>1230</td></tr></table>"
+    )
+    raw = f"<html><body><div id='app'>{shown}</div><noscript>{inner}</noscript><script src='a.js'></script></body></html>"
+    page = clean_page(raw.encode())
+    assert page.verdict == "ok"
+    for fact in ("67-56-1", "闪点 11 ℃", "不得排入下水道", "64.7 ℃", "1230"):
+        assert fact in page.text
+    assert page.removed["structural"]["noscript_unwrapped"] == 1
+    again = clean_page(page.html.encode())
+    assert again.html == page.html
+
+
+def test_what_repeats_a_shown_text_or_asks_for_scripts_stays_out() -> None:
+    article = "<p>" + "Methanol is a colourless liquid with a flash point of 11 °C. " * 5 + "</p>"
+    twice = clean_page(f"<body><main>{article}</main><noscript>{article}</noscript></body>".encode())
+    assert twice.text.count("colourless") == 5
+    notice = "You need to enable JavaScript to run this app. Please switch it on in your browser's settings and reload."
+    asking = clean_page(
+        f"<body><div id='root'></div><noscript>{notice}</noscript><script src='a.js'></script></body>".encode()
+    )
+    assert asking.verdict == "needs_browser"
+
+
+def test_a_wide_table_keeps_its_columns_or_says_that_it_lacks_some() -> None:
+    def table(columns: int) -> bytes:
+        head = "".join(f"<th>物质{n}</th>" for n in range(columns))
+        values = "".join(f"<td>{n} ppm</td>" for n in range(columns))
+        return f"<body><main><h1>Limits</h1><table><tr>{head}</tr><tr>{values}</tr></table></main></body>".encode()
+
+    page = clean_page(table(250))
+    assert page.verdict == "ok"
+    header, values = (
+        [cell.strip() for cell in line.split("|")[1:-1]]
+        for line in page.text.split("\n")
+        if "物质249" in line or "249 ppm" in line
+    )
+    assert len(header) == len(values) == 250
+    assert values[header.index("物质249")] == "249 ppm"
+    cut = clean_page(table(1003))
+    assert cut.verdict == "review"
+    assert "table_columns_cut" in cut.reasons

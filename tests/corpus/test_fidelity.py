@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from corpus.dashes import DASHES
 from corpus.fidelity import differences, facts, holds_facts, reordered
+from corpus.near_duplicates import Candidate
 
 
 @pytest.mark.parametrize(
@@ -86,3 +88,14 @@ def test_holds_facts(text: str, holds: bool) -> None:
 )  # fmt: skip
 def test_a_rewriting_keeps_the_order_of_what_is_said(before: str, after: str, kept: bool) -> None:
     assert (reordered(before, after) == "") is kept
+
+
+@pytest.mark.parametrize("dash", [*DASHES])
+def test_every_dash_is_one_for_facts_and_for_copies_alike(dash: str) -> None:
+    """A minus sign is one wherever texts are compared: no fact changes, and the texts are copies."""
+    written, plain = f"闪点：{dash}20 ℃，沸点 12{dash}13 ℃", "闪点：-20 ℃，沸点 12-13 ℃"
+    assert differences(written, plain) == []
+    assert differences(written, plain.replace("-20", "20"))
+    one, other = (Candidate(name, text, "", "zh", 4.0) for name, text in (("a", written), ("b", plain)))
+    assert one.exact == other.exact
+    assert one.exact != Candidate("c", plain.replace("-20", "20"), "", "zh", 4.0).exact

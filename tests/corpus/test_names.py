@@ -35,6 +35,20 @@ def test_one_check_digit_fits(body: int, middle: int) -> None:
     assert len(fitting) == 1
 
 
+@pytest.mark.parametrize(
+    "text", ["CAS号为141-78-6的溶剂", "乙酸乙酯141-78-6，", "号：１４１－７８－６", "(141-78-6)"]
+)
+def test_find_cas_where_chinese_touches_the_number(text: str) -> None:
+    assert find_cas(text) == ["141-78-6"]
+
+
+@pytest.mark.parametrize(
+    "text", ["A141-78-6", "141-78-6x", "x-141-78-6", "β141-78-6", "141-78-6-2", "2.141-78-6"]
+)
+def test_find_cas_leaves_what_belongs_to_a_word(text: str) -> None:
+    assert find_cas(text) == []
+
+
 def test_find_cas_leaves_dates_phones_and_wrong_digits() -> None:
     text = "CAS 67-56-1 和 64－17－5；日期 2019-10-1，电话 010-12-3，EC 200-659-6，错 67-56-2"
     assert find_cas(text) == ["67-56-1", "64-17-5"]

@@ -287,3 +287,55 @@ def test_contents_with_page_numbers_are_an_index_and_values_are_not(line: str) -
     assert kind([12 * n for n in range(1, 37)]) == "index"
     if line.startswith("|"):
         assert kind([37 * n % 101 for n in range(1, 37)]) == "document"
+
+
+def _quantities(text: str) -> float:
+    return measure(text, title="", count=count_words).quantities_per_100
+
+
+@pytest.mark.parametrize(
+    ("in_label", "in_value"),
+    [
+        ("| 闪点(℃) | 29 |\n| 沸点（℃） | 138.5 |", "| 闪点 | 29 ℃ |\n| 沸点 | 138.5 ℃ |"),
+        ("Boiling point (°C): 56\nFlash point [°C]: -20", "Boiling point: 56 °C\nFlash point: -20 °C"),
+        ("爆炸上限%(V/V)：13.0\n饱和蒸气压(kPa)：5.33", "爆炸上限：13.0 %\n饱和蒸气压：5.33 kPa"),
+        ("沸点/℃：≥ 100～110\nDensity in g/cm3: 0.79", "沸点：≥ 100～110 ℃\nDensity: 0.79 g/cm3"),
+        (
+            "| 物质 | 闪点(℃) | LD50 (mg/kg) |\n| --- | --- | --- |\n| 苯 | −11 | 3306 |\n| 甲苯 | 4 | 无资料 |",
+            "| 物质 | 闪点 | LD50 |\n| --- | --- | --- |\n| 苯 | -11 ℃ | 3306 mg/kg |\n| 甲苯 | 4 ℃ | 无资料 |",
+        ),
+    ],
+)
+def test_a_unit_in_the_label_makes_a_quantity(in_label: str, in_value: str) -> None:
+    """As many quantities as where each number carries its unit (per token: labels cost a few)."""
+
+    def number(text: str) -> float:
+        return _quantities(text) * count_words(text)
+
+    assert _quantities(in_label) > 0
+    assert number(in_label) == pytest.approx(number(in_value), rel=0.35)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "| UN号(UN) | 1307 |", "相对密度(水=1)：0.79", "Reference (1): 56", "单价(元/吨)：5600", "Section (a): 3",
+        "闪点(℃)：无资料", "Boiling point (°C): see section 9", "| 编号 | 12 |", "Issued (h): 2020-01-01",
+        "Flash point (closed cup): 29",
+    ],
+)  # fmt: skip
+def test_numbers_without_a_unit_in_the_label_are_none(text: str) -> None:
+    assert _quantities(text) == 0
+
+
+def test_a_sheet_with_units_in_its_labels_scores_as_one_with_units_behind_its_values() -> None:
+    behind = SHEET.replace(
+        "熔点 -98 ℃，沸点 64.8 ℃，闪点 11 ℃（闭杯），密度 0.79 g/cm³，爆炸极限 6.0%~36.5%。",
+        "熔点：-98 ℃\n沸点：64.8 ℃\n闪点：11 ℃\n密度：0.79 g/cm³\n爆炸上限：36.5 %",
+    )
+    labelled = SHEET.replace(
+        "熔点 -98 ℃，沸点 64.8 ℃，闪点 11 ℃（闭杯），密度 0.79 g/cm³，爆炸极限 6.0%~36.5%。",
+        "熔点(℃)：-98\n沸点(℃)：64.8\n闪点(℃)：11\n密度(g/cm³)：0.79\n爆炸上限%(V/V)：36.5",
+    )
+    one, two = (formula(measure(text, title="", count=count_words), "zh") for text in (behind, labelled))
+    assert two.density == pytest.approx(one.density, abs=0.3)

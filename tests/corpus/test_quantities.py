@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -122,6 +125,29 @@ def test_reads(
     assert text[quantity.start : quantity.end].strip()
 
 
+# Read off pages of samples/ by hand; "page" is where the text stands, "" for forms that no sample has.
+PAGE_CASES = [
+    json.loads(line)
+    for line in (Path(__file__).parent / "quantity_cases.jsonl").read_text(encoding="utf-8").splitlines()
+]
+
+
+@pytest.mark.parametrize("case", PAGE_CASES, ids=lambda case: case["text"])
+def test_reads_what_pages_say(case: dict[str, Any]) -> None:
+    found = parse_quantities(case["text"], **case["options"])
+    got = [[q.operator, q.minimum, q.maximum, q.unit, dict(q.conditions)] for q in found]
+    assert got == case["expected"]
+
+
+def test_there_are_enough_cases_of_pages_in_both_languages() -> None:
+    on_pages = [case["text"] for case in PAGE_CASES if case["page"]]
+    assert len(on_pages) >= 130
+    assert len(PAGE_CASES) + len(CASES) >= 230
+    chinese = sum(any("一" <= char <= "鿿" for char in text) for text in on_pages)
+    assert chinese >= 30
+    assert len(on_pages) - chinese >= 60
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -139,6 +165,19 @@ def test_reads(
         "—",
         "-",
         "不详",
+        "无数据",
+        "無資料",
+        "无意义",
+        "尚无资料",
+        "data not available",
+        "no information available",
+        "not determined",
+        "not established",
+        "none established",
+        "无相关数据",
+        "未确定",
+        "NA",
+        "n/a",
     ],
 )
 def test_no_data_is_not_zero(text: str) -> None:
@@ -167,6 +206,9 @@ def test_what_is_not_no_data(text: str) -> None:
         ("50 %", {"dimension": "mg/kg"}),
         ("1.2.3 ℃", {}),
         ("20/4 ℃", {}),
+        ("1'200'50 ℃", {}),
+        ("1,5-2,5", {"bare": True}),
+        ("62.4 nΩ·m (at 20 °C)", {}),  # the 20 °C is not the value
     ],
 )
 def test_reads_nothing_rather_than_something_wrong(text: str, options: dict[str, object]) -> None:
@@ -248,6 +290,43 @@ def test_a_written_value_comes_back(value: object, unit: str) -> None:
     assert found[0].minimum == found[0].maximum == float(str(value))
 
 
+_UNITS = ("°C", "°F", "K", "kPa", "MPa", "Pa", "mmHg", "atm", "bar", "torr", "psi", "g/cm³", "g/mL", "kg/m³", "g/L", "mg/L", "mg/m³", "μg/m³", "mg/kg", "g/kg", "μg/kg", "g/mol", "kg/mol", "kJ/mol", "J/(mol·K)", "kJ/kg", "W/(m·K)", "cP", "mPa·s", "Pa·s", "cSt", "mm²/s", "D", "mN/m", "N/m", "mJ", "%", "‰", "ppm", "ppb", "mol/L", "mmol/L", "g/100 mL", "h", "min", "d", "t", "kg", "g", "mg")  # fmt: skip
+
+
+@given(
+    st.floats(min_value=0.001, max_value=9999).map(lambda x: float(f"{x:.4g}")),
+    st.sampled_from(_UNITS),
+    st.sampled_from(
+        ["{value} {unit}", "{value}{unit}", "≤{value} {unit}", "约{value} {unit}", "{value} {unit}以上"]
+    ),
+)
+@settings(max_examples=300, deadline=None)
+def test_unit_and_value_survive_the_round_trip(value: float, unit: str, form: str) -> None:
+    """Written out, read, written from what was read, read again: the same quantity; and SI keeps the value's order."""
+    (read,) = parse_quantities(form.format(value=value, unit=unit))
+    known = parse_unit(unit)
+    assert known is not None
+    assert parse_unit(read.unit) == known
+    ends = [end for end in (read.minimum, read.maximum) if end is not None]
+    assert set(ends) == {value}
+    (again,) = parse_quantities(f"{value} {read.unit}")
+    assert (again.unit, again.minimum) == (read.unit, value)
+    one, more = convert(value, known), convert(value * 2, known)
+    assert one is not None
+    assert more is not None
+    assert more[0] > one[0]
+    assert again.si_minimum == one[0]
+
+
+@given(st.floats(min_value=0.01, max_value=1e5), st.floats(min_value=2, max_value=500))
+@settings(max_examples=100, deadline=None)
+def test_ppm_and_mg_m3_come_back_with_the_molar_mass_alone(ppm: float, mass: float) -> None:
+    assert mg_m3_to_ppm(ppm_to_mg_m3(ppm, mass), mass) == pytest.approx(ppm, rel=1e-8)
+    (one,), (two,) = parse_quantities("50 ppm"), parse_quantities("50 mg/m³")
+    assert one.si_unit != two.si_unit  # never compared without a molar mass
+    assert not parse_quantities("50 ppm", dimension=DENSITY)
+
+
 @given(
     st.floats(min_value=-100, max_value=1e6),
     st.sampled_from(["°C", "kPa", "mg/kg", "g/cm3", "ppm", "J/(mol·K)"]),
@@ -269,6 +348,19 @@ def test_units_convert_and_come_back(value: float, label: str) -> None:
     [("g·cm-3", "g/cm³"), ("mg/m3", "mg/m³"), ("mL", "毫升"), ("vol%", "%(V/V)"), ("µg/L", "μg/L")],
 )
 def test_spellings_of_one_unit_are_equal(one: str, two: str) -> None:
+    assert parse_unit(one) == parse_unit(two)
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ("J/mol·K", "J/(mol·K)"),
+        ("J·mol⁻¹·K⁻¹", "J/(mol·K)"),
+        ("W/m·K", "W·m-1·K-1"),
+        ("mol/L·s", "mol/(L·s)"),
+    ],
+)
+def test_what_follows_a_slash_stays_below_it(one: str, two: str) -> None:
     assert parse_unit(one) == parse_unit(two)
 
 

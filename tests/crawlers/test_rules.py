@@ -13,6 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from service_identity import VerificationError
+from service_identity.exceptions import DNSMismatch
+from service_identity.hazmat import DNS_ID
 
 from corpus.errors import SettingsError
 from corpus.urls import canonical_url
@@ -21,7 +24,8 @@ from crawlers.headers import charset_of, clean_value, media_type, reservation, r
 from crawlers.job import join_password, split_password, to_dial, to_public
 from crawlers.links import listed_results, read_html, read_sitemap
 from crawlers.middlewares import retry_after
-from crawlers.outcomes import Refused
+from crawlers.outcomes import Refused, of_error
+from crawlers.patterns import SlowPattern
 from crawlers.reading import unfinished
 from crawlers.robots import read_rules
 from crawlers.sample_site import read_manifest
@@ -345,3 +349,61 @@ def test_no_bytes_of_a_host_raise(noise: bytes, start: bytes) -> None:
     robots_tags([text], "HChemSafety")
     retry_after(text)
     assert "\x00" not in clean_value(text)
+
+
+ENDLESS = ("^(a|aa)+$", r"^/wiki/(?:\w|\w\w)*\.html$", "(?:.*?,){30}P", r"^/物质/(?:苯|苯苯)+$")
+
+
+@pytest.mark.parametrize("pattern", ENDLESS)
+def test_patterns_that_never_end_are_refused_when_they_are_read(pattern: str) -> None:
+    with pytest.raises(ValidationError, match="takes endless time"):
+        a_source(follow_content=[pattern])
+    with pytest.raises(ValidationError, match="takes endless time"):
+        a_source(results_pattern=pattern, results_template="/x")
+
+
+def test_other_mistakes_in_patterns_are_said() -> None:
+    for pattern, said in (("(", "is not a regular expression"), ("a" * 1001, "is longer than 1000"), ("(" * 900 + ")" * 900, "is longer")):  # fmt: skip
+        with pytest.raises(ValidationError, match=said):
+            a_source(deny=[pattern])
+    with pytest.raises(ValidationError, match="is not a regular expression"):
+        a_source(deny=["(" * 490 + ")" * 490])  # nested too deeply to be compiled
+
+
+def test_a_slow_pattern_is_bounded_where_it_is_used() -> None:
+    """What no trial finds (it is slow on long addresses only) still ends, with the pattern's name."""
+    slow = r"/q\?.*=.*=.*=.*=.*=.*;$"
+    origin = a_source(deny=[slow])
+    with pytest.raises(SlowPattern, match="takes more than") as caught:
+        origin.belongs("https://example.org/q?" + "=" * 7000)
+    assert caught.value.reason == "slow_pattern"
+    assert slow in str(caught.value) or repr(slow) in str(caught.value)
+    assert origin.belongs("https://example.org/q?" + "=" * 9000)  # asked for by nobody: longer than any URL
+    assert not origin.follows("https://example.org/q?" + "=" * 9000, listing=False)
+    assert origin.belongs("https://example.org/ordinary?x=1")
+
+
+@pytest.mark.parametrize(
+    ("exceptions", "fault"),
+    [(["elsewhere.example"], "no host of the source"), (["https://example.org"], "no host of the source"), (["*"], "no host of the source")],
+)  # fmt: skip
+def test_tls_exceptions_name_hosts_of_the_source(exceptions: list[str], fault: str) -> None:
+    with pytest.raises(ValidationError, match=fault):
+        a_source(tls_exceptions=exceptions)
+
+
+def test_tls_exceptions_hold_for_their_host() -> None:
+    origin = a_source(hosts=["example.org", "sds.example.org:8443", "化学.example"], tls_exceptions=["SDS.example.org:8443", "化学.example"])  # fmt: skip
+    assert origin.tolerates("sds.example.org", 8443)
+    assert not origin.tolerates("sds.example.org", 443)
+    assert not origin.tolerates("example.org", 443)
+    assert origin.tolerates("xn--cjr66q.example", 443)
+    assert origin.tolerates("化学.example", 443)
+    assert not a_source().tolerates("example.org", 443)
+
+
+def test_a_certificate_of_another_host_is_a_fault_of_the_certificate() -> None:
+    error = VerificationError(errors=[DNSMismatch(mismatched_id=DNS_ID("sds.example.org"))])
+    fate = of_error(RuntimeError(f"[<twisted.python.failure.Failure {error!r}>]"))  # as Twisted hands it on
+    assert (fate.state, fate.reason) == ("failed", "certificate")
+    assert "another host" in fate.detail

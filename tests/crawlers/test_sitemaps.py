@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import gzip
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+from sqlalchemy import update
+from structlog.testing import capture_logs
+
 from corpus.archive import iterate_records
+from corpus.catalogue.tables import Page
+from corpus.stages import Item, StageContext
+from crawlers.check import check_source
+from crawlers.fates import Fate
+from crawlers.frontier import Found, Frontier, Visit
 from crawlers.links import read_sitemap
+from crawlers.settings import CrawlSettings
+from crawlers.stage import CrawlStep
 from tests.crawlers.helpers import Ground, source
 from tests.servers.site import Site, article, links, serve
 
@@ -162,8 +173,139 @@ def test_certificates_are_checked(tmp_path: Path) -> None:
         site.index("/a")
         ground = Ground.at(tmp_path)
         ground.crawl(source(site))
-        state, reason = ground.fates()["/"]
-        assert (state, reason) in {("failed", "robots_unavailable"), ("failed", "certificate")}
+        assert ground.fates()["/"] == ("failed", "certificate")
         assert "certificate" in ground.pages()["/"].detail.lower()
         assert site.hits == []
         assert not [record for path in (tmp_path / "warc").glob("*") for record in iterate_records(path)]
+
+
+def test_certificate_errors_are_tolerated_for_named_hosts_only(tmp_path: Path) -> None:
+    """A named host is read in spite of its certificate; another of the same source still fails, also by redirect."""
+    with serve(tls=True) as named, serve(tls=True) as other:
+        named.index("/a", "/leads-on", f"{other.base}/b")
+        named.page("/a", article("a"))
+        named.redirect("/leads-on", f"{other.base}/c")
+        other.page("/b", article("b"))
+        other.page("/c", article("c"))
+        hosts = [named.netloc, other.netloc]
+        origin = source(named, hosts=hosts, private_hosts=hosts, tls_exceptions=[named.netloc])
+        ground = Ground.at(tmp_path)
+        ground.crawl(origin)
+        assert ground.fates() == {
+            "/": ("kept", ""),
+            "/a": ("kept", ""),
+            "/leads-on": ("excluded", "redirect"),
+            "/b": ("failed", "certificate"),
+            "/c": ("failed", "certificate"),
+        }
+        assert other.hits == []
+        first = next(iter(sorted((tmp_path / "warc").glob("*"))))
+        assert b"certificates not checked: " + named.netloc.encode() in gzip.decompress(first.read_bytes())
+
+
+def test_a_run_warns_of_certificates_that_are_not_checked(tmp_path: Path) -> None:
+    with serve(tls=True) as site:
+        site.index("/a")
+        site.page("/a", article("a"))
+        origin = source(site, tls_exceptions=[site.netloc])
+        listed = "\n".join(
+            f"{name} = {json.dumps(value)}"
+            for name, value in origin.model_dump(mode="json").items()
+            if value not in ("", [])
+        )
+        (tmp_path / "sources.toml").write_text(f"[[source]]\n{listed}\n", encoding="utf-8")
+        ground = Ground.at(tmp_path)
+        settings = CrawlSettings(enabled=("test",), sources_file=tmp_path / "sources.toml")
+        step = CrawlStep(settings=settings, data_dir=tmp_path, catalogue_url=ground.url)
+        with capture_logs() as logged:
+            outcome = step.process(StageContext(ground.catalogue, "run-1"), Item("test", "x"))
+        assert outcome.detail == f"certificates not checked: {site.netloc}"
+        warnings = [entry for entry in logged if entry["log_level"] == "warning"]
+        assert [(entry["source"], entry["hosts"]) for entry in warnings] == [("test", site.netloc)]
+
+
+def test_sources_check_says_what_the_certificate_is(tmp_path: Path) -> None:
+    with serve(tls=True) as site:
+        site.page("/robots.txt", "User-agent: *\nDisallow:\n", content_type="text/plain")
+        strict = check_source(source(site), CrawlSettings())
+        assert not strict.ok
+        assert strict.detail.startswith("certificate: ")
+        lax = check_source(source(site, tls_exceptions=[site.netloc]), CrawlSettings())
+        assert lax.ok
+        assert f"warning: certificate errors of {site.netloc} are tolerated" in lax.detail
+
+
+def test_trust_in_lastmod_survives_a_kill(tmp_path: Path) -> None:
+    """The round goes on after a kill: what a sitemap said before it still holds, and pages are spared."""
+    with serve() as site:
+        xml = {"content_type": "application/xml"}
+        names = [f"p{number:02d}" for number in range(20)]
+        site.page("/map.xml", urlset(site, **dict.fromkeys(names, OLD), moved=FUTURE), **xml)
+        # the page is named by a second sitemap with an older word: the later one counts
+        site.page("/other.xml", urlset(site, moved=OLD), **xml)
+        for name in (*names, "moved"):
+            site.page(f"/{name}", article(name))
+        ground = Ground.at(tmp_path)
+        origin = source(site, start=[], sitemaps=["/map.xml", "/other.xml"], trust_lastmod=True)
+        ground.crawl(origin, "run-1")
+        assert set(ground.fates().values()) == {("kept", "")}
+
+        job = ground.job(origin, "run-2")
+        frontier = Frontier(ground.catalogue, origin, "run-2")
+        frontier.open([Found(url, 0, role=role) for url, role, _ in job.seeds])
+        lastmod = {"moved": datetime(2999, 1, 1, tzinfo=UTC)}
+        sitemap = frontier.claim()
+        assert sitemap is not None
+        early = datetime(2020, 1, 2, tzinfo=UTC)
+        entries = [
+            Found(f"{site.base}/{n}", 1, sitemap.url, lastmod=lastmod.get(n, early))
+            for n in (*names, "moved")
+        ]
+        frontier.store(sitemap, Visit(Fate("kept"), 200, links=entries))
+        with ground.catalogue.writing() as session:  # the process dies here, with the other sitemap in flight
+            session.execute(
+                update(Page)
+                .where(Page.lease_holder.like("%/%"))
+                .values(lease_holder="gone/1/1", lease_until=None)
+            )
+
+        site.hits.clear()
+        # 10 pages may be asked for: the 20 that are spared do not use them up, before the break as behind it
+        half = Frontier(ground.catalogue, origin, "run-3")
+        half.open([])
+        other = half.claim()
+        assert other is not None
+        assert other.role == "sitemap"
+        half.store(other, Visit(Fate("kept"), 200, links=[Found(f"{site.base}/moved", 1, lastmod=early)]))
+        spared = [task for task in (half.claim() for _ in range(15)) if task is not None and task.unmoved]
+        for task in spared:
+            half.store(task, Visit(Fate("kept"), 304, asked=False))
+        half.release()
+        assert len(spared) >= 14
+        stats = ground.crawl(origin.model_copy(update={"max_pages": 10}), "run-3")
+        assert stats.resumed
+        assert not [path for path, fate in ground.fates().items() if fate[1] == "budget"]
+        assert {site.count(f"/{name}") for name in names} == {0}
+        assert site.count("/moved") == 1
+        assert {ground.fates()[f"/{name}"] for name in names} == {("kept", "")}
+        assert {row.sitemap_lastmod for row in ground.pages().values()} == {None}
+
+        site.page("/map.xml", urlset(site, moved=FUTURE), **xml)  # nothing is said of the others any more
+        site.index(*(f"/{name}" for name in names))
+        site.hits.clear()
+        ground.crawl(origin.model_copy(update={"start": ("/",)}), "run-4")
+        assert {site.count(f"/{name}") for name in names} == {1}
+
+
+def test_a_slow_pattern_costs_a_link_and_not_the_crawl(tmp_path: Path) -> None:
+    with serve() as site:
+        evil = "/q/" + "a" * 7000
+        site.index("/a", evil)
+        site.page("/a", article("a") + links("/b", *(f"{evil}{n}" for n in range(25))))
+        site.page("/b", article("b"))
+        ground = Ground.at(tmp_path)
+        origin = source(site, follow_content=[r"/q/.*a.*a.*a.*a.*a.*;$", "^/b$"], follow_listing=["^/a$"])
+        stats = ground.crawl(origin)
+        assert stats.finished
+        assert ground.fates() == dict.fromkeys(("/", "/a", "/b"), ("kept", ""))
+        assert stats.links_too_slow == 25

@@ -76,6 +76,23 @@ def test_removal_without_a_list_takes_back_only_what_was_added(tmp_path: Path) -
     assert "list mine.csv #" in str(again)
 
 
+def test_show_says_all_lists_that_hold_a_name(tmp_path: Path) -> None:
+    for name in ("甲表.csv", "b.csv"):
+        (tmp_path / name).write_text("name,cas,中文名\nbenzene,71-43-2,苯\n", encoding="utf-8")
+        run(chemicals.app, ["import", str(tmp_path / name)])
+    shown = json.loads(run(chemicals.app, ["show", "苯", "--json"]).output)
+    assert {
+        name["name"]: ("甲表.csv" in name["source"], "b.csv" in name["source"]) for name in shown["names"]
+    } == {
+        "benzene": (True, True),
+        "苯": (True, True),
+    }
+    run(chemicals.app, ["remove", "--list", "甲表.csv"])
+    left = run(chemicals.app, ["show", "71-43-2"]).output
+    assert "甲表.csv" not in left
+    assert left.count("b.csv") >= 3  # both names and the substance
+
+
 def test_the_sample_list_is_not_removed_by_its_name(tmp_path: Path) -> None:
     run(chemicals.app, ["import", str(SAMPLES / "chemicals.csv")])
     own = tmp_path / "chemicals.csv"

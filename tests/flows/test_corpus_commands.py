@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import Document
 from corpus.errors import SettingsError
+from flows import summary
 from flows.commands import chemicals, documents
 
 run = CliRunner().invoke
@@ -65,7 +66,21 @@ def test_documents(data_dir: Path) -> None:
                     state=state, reason="" if state == "kept" else "low_score", score=4.0 - i, text="甲醇有毒。",
                 )
             )  # fmt: skip
-    assert "2 of 2 documents" in run(documents.app, ["list"]).output
+        session.add(
+            Document(
+                document_id="ref", page_id="", source="chemicals", url="", identity="iarc", kind="reference", state="kept",
+                title="IARC 71-43-2",
+            )
+        )  # fmt: skip
+    listed = run(documents.app, ["list"]).output
+    assert "2 of 2 documents, beside 1 reference entries" in listed
+    assert "IARC 71-43-2" not in listed
+    references = run(documents.app, ["list", "--references"]).output
+    assert "1 of 1 reference entries" in references
+    assert "IARC 71-43-2" in references
+    figures = summary.status(catalogue)
+    assert (sum(figures["documents"].values()), figures["references"]) == (2, 1)  # as the list says
+    assert ("reference entries", "1 (of published lists, beside the documents)") in summary.lines(figures, {})
     assert "1 of 1 documents" in run(documents.app, ["list", "--state", "rejected"]).output
     assert run(documents.app, ["show", "0a", "--text"]).output == "甲醇有毒。\n"
     shown = json.loads(run(documents.app, ["show", "https://x.example/1", "--json"]).output)

@@ -94,6 +94,21 @@ def test_what_goes_is_marked_with_its_rule_and_what_stays_is_not() -> None:
     assert "首页" not in later
 
 
+def test_panes_that_a_cleaning_did_not_change_are_folded() -> None:
+    text = "<h1>苯 Benzene</h1><p>苯是无色液体，闪点 -11 ℃，CAS 71-43-2。It must not be released to the environment.</p>"
+    untouched = inspect_bytes(f"<html><body>{text}</body></html>".encode())
+    assert [pane.same_as for pane in untouched.panes] == ["", "raw", "raw", "raw"]
+    assert shown(untouched).count("<small>no change<br>as raw</small>") == 3
+    # functional cleaning finds nothing to take; what attribute cleaning takes is still faded
+    classes = inspect_bytes(f'<html><body><nav><a href="/">首页</a></nav><main>{text}<p class="m1">甲苯。</p></main></body></html>'.encode())  # fmt: skip
+    assert [pane.same_as for pane in classes.panes] == ["", "", "structural", ""]
+    faded = [part for line in classes.panes[1].lines for kind, part in line.parts if kind == "g"]
+    assert [part.strip() for part in faded] == ['class="m1"']
+    assert classes.panes[2].lines == []
+    everything = inspect_bytes(f'<html><body><nav><a href="/">首页</a></nav><main>{text}<p class="m1">甲苯。</p><script>a()</script></main></body></html>'.encode())  # fmt: skip
+    assert [pane.same_as for pane in everything.panes] == [""] * 4
+
+
 @pytest.mark.parametrize(
     "name", ["prc-law/yizhidu_tiaoli.md", "ecfr/49cfr172_102_special_provisions_excerpt.xml"]
 )
@@ -287,6 +302,11 @@ def test_patterns_list_size_languages_and_what_was_removed(catalogue: Catalogue)
     assert "1 of 1 clusters" in only
     assert "x.example/sds" not in only
     assert isinstance(run(pages.app, ["patterns", "--cluster", "zz"]).exception, SettingsError)
+    unknown = run(pages.app, ["patterns", "--source", "nowhere"]).exception
+    assert isinstance(unknown, SettingsError)
+    assert "unknown source 'nowhere'; known: " in str(unknown)
+    assert "wikipedia-en" in str(unknown)
+    assert "0 of 0 clusters" in run(pages.app, ["patterns", "--source", "wikipedia-en"]).output
 
 
 def test_files_and_wrong_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -297,9 +317,19 @@ def test_files_and_wrong_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     )
     result = run(pages.app, ["inspect", str(page)])
     assert result.exit_code == 0, result.output
-    assert "苯是无色液体" in (tmp_path / "页.html.inspect.html").read_text(encoding="utf-8")
-    assert not (tmp_path / "none").exists()  # a file needs no catalogue
-    assert run(pages.app, ["inspect", str(page), "--output", str(tmp_path / "a" / "b.html")]).exit_code == 0
+    written = Path(result.output.strip())
+    assert written.parent == tmp_path / "none" / "reports"
+    assert written.name.startswith("inspect-页.html-")
+    assert "苯是无色液体" in written.read_text(encoding="utf-8")
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [
+        "页.html"
+    ]  # nothing beside the file
+    assert not (tmp_path / "none" / "catalogue.db").exists()  # a file needs no catalogue
+    other = tmp_path / "elsewhere" / "页.html"  # a file of the same name has a report of its own
+    other.parent.mkdir()
+    other.write_bytes(page.read_bytes())
+    assert Path(run(pages.app, ["inspect", str(other)]).output.strip()) != written
+    assert run(pages.app, ["inspect", str(page), "--out", str(tmp_path / "a" / "b.html")]).exit_code == 0
     assert (tmp_path / "a" / "b.html").is_file()
     unknown: Any = run(pages.app, ["inspect", "https://nowhere.example/"]).exception
     assert isinstance(unknown, SettingsError)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -129,6 +132,46 @@ def test_chinese_text_is_drawn_with_glyphs(report: Watched) -> None:
         })"""
     )
     assert widths[0] != widths[1]
+
+
+def test_the_explorer_of_the_run(report: Watched) -> None:
+    report.page.locator("#explorer").click()
+    rows = report.page.locator("#substances tbody tr:visible")
+    assert rows.count() >= 40
+    report.page.fill("#search", "丙酮")
+    assert rows.count() >= 1
+    report.page.fill("#search", "67-64-1")
+    rows.first.locator("a").click()
+    assert report.page.locator("h1").inner_text().startswith("丙酮")
+    assert report.page.locator("#neighbours circle").count() >= 10
+    assert report.page.locator(".stated mark").count() >= 50
+    assert report.page.locator("#questions details").count() >= 10
+    # several sources say the same thing side by side
+    beside = report.page.locator(".matter").evaluate_all(
+        "xs => xs.map(x => x.querySelectorAll('.stated').length)"
+    )
+    assert max(beside) >= 3
+    assert report.complaints == []
+    assert [url for url in report.requests if not url.startswith("file:")] == []
+
+
+def test_the_questions_of_the_run_hold_and_are_balanced(whole: Whole) -> None:
+    command = whole[0]
+    found = json.loads(command.run("questions", "verify", "--json").stdout)
+    assert found["failed"] == 0
+    assert found["checked"] > 1000
+    answers: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    listed = command.run("questions", "list", "--kind", "boolean", "--limit", "1000000", "--json").stdout
+    for line in listed.splitlines():
+        row = json.loads(line)
+        relation = re.findall(r"-([A-Z_]+)-", row["metapath"])[-1]
+        for language in (row["language"], "both"):
+            answers[relation, language][row["answer_set"][0]["key"]] += 1
+    judged = {matter: counts for matter, counts in answers.items() if counts.total() >= 10}
+    assert judged
+    for matter, counts in judged.items():
+        assert 0.4 <= counts["yes"] / counts.total() <= 0.6, matter
+        assert set(counts) == {"yes", "no"}
 
 
 def test_the_prefect_page_shows_the_run(watched: Watched, whole: Whole) -> None:

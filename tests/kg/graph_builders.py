@@ -6,6 +6,7 @@ Every fact's quote is looked up in the document's text, so spans are true.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -80,67 +81,72 @@ class Sheet:
             at += len(block)
         return "".join(parts), spans
 
-    def store(self, session: Session) -> None:
+    def rows(self) -> tuple[Document, list[Assertion]]:
         text, sections = self.text()
         version = version_id(self.id, text)
         url = self.url or f"http://sample.test/{self.id[:8]}"
-        session.merge(
-            Document(
-                document_id=self.id,
-                page_id=self.id,
-                source=self.source,
-                url=url,
-                identity=url,
-                kind="page",
-                title=self.title,
-                language=self.language,
-                licence="made up",
-                state="kept",
-                version_id=version,
-                text=text,
-                cleaned_text=text,
-                sections=sections,
-                blocks=[],
-                flags=[],
-                score=4.0,
-            )
+        document = Document(
+            document_id=self.id,
+            page_id=self.id,
+            source=self.source,
+            url=url,
+            identity=url,
+            kind="page",
+            title=self.title,
+            language=self.language,
+            licence="made up",
+            state="kept",
+            version_id=version,
+            text=text,
+            cleaned_text=text,
+            sections=sections,
+            blocks=[],
+            flags=[],
+            score=4.0,
         )
-        session.query(Assertion).filter(Assertion.document_id == self.id).delete()
-        for fact in self.facts:
-            start = text.index(fact["quote"])
-            listing = fact.pop("listing_line", None)
-            properties = dict(fact.get("properties", {}))
-            if listing is not None:
-                properties["listing"] = listing_key(
-                    self.id, fact["subject_key"], fact["relation"], text.index(listing)
-                )
-                fact["listing_line"] = listing
-            row = {k: v for k, v in fact.items() if k not in {"properties", "listing_line"}}
-            session.add(
-                Assertion(
-                    assertion_id=digest(
-                        "assertion",
-                        version,
-                        fact["relation"],
-                        fact["object_key"],
-                        fact["subject_key"],
-                        str(start),
-                        fact.get("polarity", "positive"),
-                    ),
-                    document_id=self.id,
-                    version_id=version,
-                    state="kept",
-                    subject=fact.get("subject", fact["subject_key"]),
-                    object=fact.get("object", fact["quote"]),
-                    start=start,
-                    end=start + len(fact["quote"]),
-                    language=self.language,
-                    extractor="offline",
-                    page_quote=fact["quote"],
-                    properties=properties,
-                    **{k: v for k, v in row.items() if k not in {"subject", "object"}},
-                )
+        return document, [self._assertion(text, version, fact) for fact in self.facts]
+
+    def _assertion(self, text: str, version: str, fact: dict[str, Any]) -> Assertion:
+        start = text.index(fact["quote"])
+        properties = dict(fact.get("properties", {}))
+        if (line := fact.get("listing_line")) is not None:
+            properties["listing"] = listing_key(
+                self.id, fact["subject_key"], fact["relation"], text.index(line)
             )
+        given = {
+            name: value
+            for name, value in fact.items()
+            if name not in {"properties", "listing_line", "subject", "object"}
+        }
+        return Assertion(
+            assertion_id=digest(
+                "assertion",
+                version,
+                fact["relation"],
+                fact["object_key"],
+                fact["subject_key"],
+                str(start),
+                fact.get("polarity", "positive"),
+            ),
+            document_id=self.id,
+            version_id=version,
+            state="kept",
+            subject=fact.get("subject", fact["subject_key"]),
+            object=fact.get("object", fact["quote"]),
+            start=start,
+            end=start + len(fact["quote"]),
+            language=self.language,
+            extractor="offline",
+            page_quote=fact["quote"],
+            properties=properties,
+            **given,
+        )
+
+    def store(self, session: Session) -> None:
+        document, assertions = self.rows()
+        session.merge(document)
+        session.query(Assertion).filter(Assertion.document_id == self.id).delete()
+        session.add_all(assertions)
 
 
 def entity(
@@ -509,3 +515,45 @@ def fill(
         for sheet in sheets:
             sheet.store(session)
     return sheets
+
+
+_CODES = tuple(
+    f"H{n}"
+    for n in (*range(220, 230), *range(240, 243), *range(300, 306), *range(310, 320), *range(330, 337))
+)
+
+
+def synthetic(number: int) -> Made:
+    """The made-up substance of a number: as many statements of each kind as a full data sheet has (28)."""
+    draw = Random(number)
+    return Made(
+        cas=f"{number + 10_000}-{number % 90 + 10}-{number % 10}",
+        zh=f"合成物质{number}",
+        en=f"Synthetic substance {number}",
+        un=f"{1001 + number % 2500}",
+        cls="3",
+        pg=draw.choice(("I", "II")),
+        flash=draw.randrange(-400, 600) / 10,
+        boiling=draw.randrange(600, 4000) / 10,
+        h=tuple(sorted(draw.sample(_CODES, 8))),
+        incompatible=tuple(sorted(GROUPS)),
+        fire=tuple(sorted(AGENTS)),
+        not_fire=("powder", "water_jet"),
+    )
+
+
+def synthetic_corpus(catalogue: Catalogue, documents: int, first: int = 0, per_substance: int = 4) -> None:
+    """Add made-up documents ``first`` to ``first + documents``: several sheets of each substance, zh and en."""
+    for at in range(first, first + documents, 500):
+        numbers = range(at, min(at + 500, first + documents))
+        with catalogue.writing() as session:
+            for number in sorted({n // per_substance for n in numbers}):
+                made = synthetic(number)
+                if session.get(Entity, substance_key(made.cas)) is None:
+                    entity(session, substance_key(made.cas), zh=made.zh, en=made.en)
+            for number in numbers:
+                sheet = data_sheet(synthetic(number // per_substance), "zh" if number % 2 else "en")
+                sheet.url += f"/{number % per_substance}"
+                document, assertions = sheet.rows()
+                session.add(document)
+                session.add_all(assertions)

@@ -14,7 +14,7 @@ from sqlalchemy import select
 from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import Document, Question
 from corpus.errors import SettingsError
-from kg.dataset import export
+from kg.dataset import differences, export
 from kg.schema import substance_key
 from tests.kg.graph_builders import MADE, data_sheet, entity
 
@@ -79,9 +79,8 @@ def test_form(tmp_path: Path) -> None:
 
 def test_card_and_checksums(tmp_path: Path) -> None:
     export(filled(tmp_path), tmp_path / "out")
-    sums = dict(
-        reversed(line.split("  ")) for line in (tmp_path / "out" / "checksums.txt").read_text().splitlines()
-    )
+    written = (tmp_path / "out" / "checksums.txt").read_text().splitlines()
+    sums = {name: checksum for checksum, name in (line.split("  ") for line in written)}
     assert set(sums) == set(FILES) - {"checksums.txt"}
     for name, checksum in sums.items():
         assert hashlib.sha256((tmp_path / "out" / name).read_bytes()).hexdigest() == checksum
@@ -103,6 +102,68 @@ def test_same_bytes_whatever_the_order_the_port_and_the_repetition(tmp_path: Pat
             file
         )
     assert not [p for p in (tmp_path / "a" / "out").iterdir() if p.name.startswith(".")]
+
+
+HOSTILE = (
+    "a|b\\|c", "`}) DETACH DELETE n //", "<script>alert(1)</script>", "two\nlines\r\u2028\u0085end", "\u202eright-to-left\u202c",
+    "\"quote\" and 'quote'", "👩‍🔬", "长" * 10_000, "nul\u0001 bell\u0007",
+)  # fmt: skip
+
+
+def test_hostile_text_comes_back_as_it_is(tmp_path: Path) -> None:
+    catalogue = Catalogue.open(f"sqlite:///{tmp_path}/c.db")
+    with catalogue.writing() as session:
+        for n, name in enumerate(HOSTILE):
+            key = f"name:{n}"
+            entity(session, key, zh=name, en=name)
+            sheet = data_sheet(MADE[0], "zh")
+            sheet.url, sheet.title, sheet.source = f"http://hostile.test/{n}", name, name[:60]
+            for fact in sheet.facts:
+                fact["subject_key"], fact["subject"] = key, name
+            sheet.store(session)
+            session.add(question(n, question=name, answer=name, substances=[key]))
+    out = tmp_path / "out"
+    export(catalogue, out)
+    for file, field in (("qa", "question"), ("corpus", "title"), ("triples", "subject")):
+        rows = lines(out / f"{file}.jsonl")
+        assert {row[field] for row in rows} == set(HOSTILE)
+        assert len((out / f"{file}.jsonl").read_text(encoding="utf-8").splitlines()) == len(rows)
+        table = pq.read_table(out / f"{file}.parquet")
+        assert table.column(field).to_pylist() == [row[field] for row in rows]
+    card = (out / "README.md").read_text(encoding="utf-8")
+    assert "<script>" not in card
+    part = card[card.index("## Documents and licences") : card.index("## Fields")]
+    rows_shown = [line for line in part.splitlines() if line.startswith("|")]
+    assert len(rows_shown) == len(HOSTILE) + 2
+    assert all(
+        len(list(line.replace("\\\\", "").replace("\\|", "")[1:-1].split("|"))) == 4 for line in rows_shown
+    )
+    assert differences(out) == []
+
+
+def test_columns_do_not_depend_on_the_data(tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    export(Catalogue.open(f"sqlite:///{empty}/c.db"), empty / "out")
+    export(filled(tmp_path), tmp_path / "out")
+    for name in ("corpus", "qa", "eval", "triples"):
+        full = pq.read_table(tmp_path / "out" / f"{name}.parquet")
+        assert pq.read_schema(empty / "out" / f"{name}.parquet").equals(full.schema)
+        rows = lines(tmp_path / "out" / f"{name}.jsonl")
+        assert full.column_names == list(rows[0])
+        for column in full.column_names:
+            values = [row[column] for row in rows]
+            nested = any(isinstance(value, dict | list) for value in values)
+            read = full.column(column).to_pylist()
+            assert ([json.loads(value) for value in read] if nested else read) == values
+
+
+def test_an_export_that_did_not_finish_is_not_taken_for_one(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="holds no export"):
+        differences(tmp_path)
+    (tmp_path / "checksums.txt").write_bytes(b"")
+    with pytest.raises(SettingsError, match="was not finished"):
+        differences(tmp_path)
 
 
 def test_empty_catalogue_exports_empty_files(tmp_path: Path) -> None:

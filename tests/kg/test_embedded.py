@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from corpus.errors import SettingsError, TerminalError, TransientError
-from kg import embedded
+from kg import embedded, watched
 from kg.embedded import EmbeddedGraph
 from kg.graph_settings import GraphSettings
 from kg.store import GraphHandle, GraphStore
@@ -90,7 +90,7 @@ def test_server_ends_with_its_parent_and_leftovers_are_stopped(
         from kg.embedded import EmbeddedGraph
         graph = EmbeddedGraph(Path(sys.argv[1]), heap="256m")
         graph.start()
-        print(graph.server_pid, graph._process.pid, flush=True)
+        print(graph.server_pid, graph.process.watcher.pid, flush=True)
         time.sleep(60)
         """
     )
@@ -146,4 +146,4 @@ def test_epoch_changes_when_the_database_is_dropped(tmp_path: Path, bolt_server:
 
 def test_reused_process_number_is_left_alone(tmp_path: Path) -> None:
     record = {"pid": os.getpid(), "started": "1"}
-    assert embedded._same_process(record) is None
+    assert watched.same_process(record) is None

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import select
 
 from corpus.catalogue import Catalogue
-from corpus.catalogue.tables import Document, GraphSnapshot, LedgerRow, Question
+from corpus.catalogue.tables import GraphSnapshot, LedgerRow, Question
 from corpus.stages import StageContext, pending, run_step
 from kg.graph_settings import GraphSettings, QuestionSettings
 from kg.projection import graph_documents
@@ -19,11 +19,12 @@ from kg.qa.facts import Facts, load_facts
 from kg.qa.generate import generate
 from kg.qa.records import Judged
 from kg.qa.step import QuestionsStep, question_row
-from kg.qa.stored import verify_stored
+from kg.qa.stored import stored_answers, verify_stored
 from kg.store import GraphHandle, GraphStore
 from kg.sync import sync_documents
 from models import Models
 from tests.kg.graph_builders import MADE, fill
+from tests.servers.neo4j_server import Neo4jServer
 
 pytestmark = pytest.mark.graph
 SETTINGS = QuestionSettings(seed=7, evaluation_share=0.4)
@@ -46,11 +47,11 @@ def built(
     catalogue.close()
 
 
+Built = tuple[Catalogue, Facts, list[Judged]]
+
+
 def kept(judged: list[Judged]) -> list[Judged]:
     return [q for q in judged if not q.reason]
-
-
-Built = tuple[Catalogue, Facts, list[Judged]]
 
 
 def test_all_kinds_in_both_languages(built: Built) -> None:
@@ -61,26 +62,79 @@ def test_all_kinds_in_both_languages(built: Built) -> None:
     assert sum(counts.values()) >= 200
 
 
+@pytest.fixture(scope="module")
+def stored(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Catalogue]:
+    """The questions as the step stores them, with all that they rest on."""
+    opened = Catalogue.open(f"sqlite:///{tmp_path_factory.mktemp('stored')}/c.db")
+    fill(opened)
+    with opened.writing() as session:
+        session.add_all(Question(**question_row(q, "s")) for q in built[2])
+    yield opened
+    opened.close()
+
+
 def test_stored_proofs_return_exactly_the_answers(
-    built: Built, session_store: GraphStore, sqlite_catalogue: Catalogue
+    built: Built, stored: Catalogue, session_store: GraphStore
 ) -> None:
-    catalogue, _, judged = built
+    seen: list[tuple[int, int]] = []
+    found = verify_stored(stored, session_store, progress=lambda done, total: seen.append((done, total)))
+    assert found.checked == len(kept(built[2]))
+    assert found.problems == []
+    assert seen[-1] == (found.checked, found.checked)
+    alone(stored, session_store, 20)
+
+
+def alone(catalogue: Catalogue, store: GraphStore, every: int) -> None:
+    """Run alone, as written, proofs return what they return in batches."""
     with catalogue.reading() as session:
-        documents = [
-            {c.key: getattr(row, c.key) for c in Document.__table__.columns}
-            for row in session.scalars(select(Document))
-        ]
-    with sqlite_catalogue.writing() as session:
-        session.add_all(Document(**row) for row in documents)
-        session.add_all(Question(**question_row(q, "s")) for q in judged)
-    checked, problems = verify_stored(sqlite_catalogue, session_store)
-    assert checked == len(kept(judged))
-    assert problems == []
-    with sqlite_catalogue.writing() as session:  # and the check can fail
-        row = session.scalars(select(Question).where(Question.state == "kept").limit(1)).one()
-        row.answer_set = [{"key": "something else", "text": ""}]
-        row.references = [{**row.references[0], "start": row.references[0]["start"] + 1}]
-    assert len(verify_stored(sqlite_catalogue, session_store)[1]) == 2
+        rows = session.scalars(
+            select(Question).where(Question.state == "kept").order_by(Question.question_id)
+        ).all()
+        for row in rows[::every]:
+            stated = {item["key"] for item in row.answer_set}
+            assert set(stored_answers(store, row.proof)) == stated
+
+
+@pytest.mark.timeout(1800)  # a hundred queries are compiled by a server that has just been started
+def test_stored_proofs_on_neo4j(built: Built, stored: Catalogue, neo4j_server: Neo4jServer) -> None:
+    with GraphStore(
+        neo4j_server.uri, neo4j_server.user, neo4j_server.password, neo4j_server.database
+    ) as store:
+        store.clear()
+        with stored.reading() as session:
+            documents = graph_documents(session)
+        sync_documents(stored, store, documents)
+        found = verify_stored(stored, store)
+        assert found.checked == len(kept(built[2]))
+        assert found.problems == []
+        alone(stored, store, 100)
+        store.clear()
+
+
+def test_what_is_wrong_with_a_stored_question_is_said(stored: Catalogue, session_store: GraphStore) -> None:
+    query = select(Question).where(Question.state == "kept").order_by(Question.question_id).limit(4)
+    with stored.writing() as session:
+        rows = session.scalars(query).all()
+        before = [(row.question_id, row.answer_set, row.references, row.proof) for row in rows]
+        rows[0].answer_set = [{"key": "something else", "text": ""}]
+        rows[0].references = [{**rows[0].references[0], "start": rows[0].references[0]["start"] + 1}]
+        rows[1].proof = {"cypher": "MATCH (n:Substance RETURN", "parameters": {}}
+        rows[2].references = [{**rows[2].references[0], "version_id": "older"}]
+        rows[3].proof = {**rows[3].proof, "parameters": {"q": {}}}
+    found = verify_stored(stored, session_store)
+    assert {p.question_id for p in found.problems} == {key for key, *_ in before}
+    reasons = {(p.question_id, p.reason) for p in found.problems}
+    assert (before[0][0], "proof_gives_other_answers") in reasons
+    assert (before[0][0], "reference_not_in_document") in reasons
+    assert (before[1][0], "proof_cannot_be_run") in reasons
+    assert (before[2][0], "document_changed") in reasons
+    assert any(p.question_id == before[3][0] and p.reason.startswith("proof") for p in found.problems)
+    assert found.failed == 4
+    assert sum(found.reasons.values()) == len(found.problems)
+    with stored.writing() as session:
+        for key, answers, references, proof in before:
+            row = session.get_one(Question, key)
+            row.answer_set, row.references, row.proof = answers, references, proof
 
 
 def test_multi_hop_has_two_spans_and_no_repeated_node(built: Built) -> None:
@@ -102,6 +156,12 @@ def test_yes_and_no_balance(built: Built) -> None:
     assert sides
     for counts in sides.values():
         assert counts["yes"] == counts["no"]
+    relations: dict[str, Counter[Any]] = defaultdict(Counter)
+    for (_, relation, _), counts in sides.items():
+        relations[relation] += counts
+    many = {relation: counts for relation, counts in relations.items() if counts.total() >= 10}
+    assert "HAS_H" in many
+    assert all(0.4 <= counts["yes"] / counts.total() <= 0.6 for counts in many.values())
 
 
 def test_no_substance_on_both_sides(built: Built) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
 
 import pytest
 from sqlalchemy import select
@@ -14,55 +13,18 @@ from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import Assertion
 from kg import queries
 from kg.graph_settings import QuestionSettings
-from kg.projection import graph_documents
 from kg.qa import aggregative, boolean, multi_hop, single_hop
-from kg.qa.context import Context
-from kg.qa.facts import Fact, Facts, Source, load_facts
-from kg.qa.records import Candidate, Proof
-from kg.qa.sampling import Side, components, sides
+from kg.qa.facts import Fact, Facts, Source
+from kg.qa.records import Proof
+from kg.qa.sampling import Side
 from kg.qa.verification import Reason, list_is_whole, verify
 from kg.schema import NodeLabel, Relation, value_key
 from kg.store import GraphStore
-from kg.sync import sync_documents
 from tests.kg.graph_builders import MADE, L, R, Sheet, data_sheet, entity, fill, quantity
+from tests.kg.qa_faults import CHECKS, FAULTS, FEW, Bench, bench, judge, table
+from tests.kg.qa_world import SETTINGS, World
 
 pytestmark = pytest.mark.graph
-SETTINGS = QuestionSettings(evaluation_share=0)
-FEW = (*MADE[:3], *MADE[5:8])
-
-
-class World:
-    """Catalogue, graph and facts of some sheets, with what the makers make of them."""
-
-    def __init__(
-        self, catalogue: Catalogue, store: GraphStore, settings: QuestionSettings = SETTINGS
-    ) -> None:
-        self.catalogue, self.store, self.settings = catalogue, store, settings
-        self.load()
-
-    def load(self) -> None:
-        with self.catalogue.reading() as session:
-            documents = graph_documents(session)
-        sync_documents(self.catalogue, self.store, documents)
-        with self.catalogue.reading() as session:
-            self.facts = load_facts(session)
-        self.sides: dict[str, Side] = sides(components(self.facts), self.settings)
-        self.ctx = Context(self.facts, self.settings, self.sides)
-
-    def one(self, make: Callable[[Context], Any], **wanted: Any) -> Candidate:
-        """The first candidate with these fields that holds as it is."""
-        made = (
-            multi_hop.candidates(self.ctx, self.store)[0] if make is multi_hop.candidates else make(self.ctx)
-        )
-        chosen = [c for c in made if all(getattr(c, name) == value for name, value in wanted.items())]
-        verdicts = verify(chosen, self.facts, self.store, self.settings, self.sides)
-        return next(c for c in chosen if not verdicts[c.id])
-
-    def verdict(
-        self, candidate: Candidate, facts: Facts | None = None, settings: QuestionSettings | None = None
-    ) -> str:
-        found = verify([candidate], facts or self.facts, self.store, settings or self.settings, self.sides)
-        return str(found[candidate.id])
 
 
 @pytest.fixture
@@ -349,7 +311,7 @@ def test_classes_apart(listed: list[str], denied: str) -> None:
      ("formula:C2H5OH", "formula:C2H6O"), ("formula:x?y", "formula:CH4")],
 )  # fmt: skip
 def test_one_composition_is_no_other_formula(left: str, right: str) -> None:
-    assert boolean._same_identifier("formula", left, right)
+    assert boolean.same_identifier("formula", left, right)
 
 
 def test_hazard_codes_that_contain_each_other() -> None:
@@ -375,3 +337,26 @@ def test_explicit_negative_statement_gives_a_no(sqlite_catalogue: Catalogue, sto
     assert no.answer == "否"
     assert "水" in no.question
     assert no.references[0].quote == line
+
+
+# --- every kind of fault in a real graph -------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory, session_store: GraphStore) -> Iterator[Bench]:
+    """A sound graph with its questions, into which one fault after another is put."""
+    made = bench(tmp_path_factory.mktemp("faults"), session_store)
+    yield made
+    made.sound.catalogue.close()
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_no_question_of_a_fault_is_kept(faulty: Bench, kind: str) -> None:
+    outcome = judge(faulty, kind)
+    assert outcome.wrong > 0, "the fault itself must get as far as the checks"
+    assert outcome.missed == []
+    assert set(outcome.caught) == set(CHECKS)
+    shown = table([outcome]).splitlines()
+    assert len(shown) == 3
+    assert shown[-1].startswith(f"| {kind} | {outcome.wrong} |")
+    assert shown[-1].endswith("| 0 |")

@@ -106,6 +106,37 @@ def test_polarity_and_plural_in_english() -> None:
 
 
 @pytest.mark.parametrize(
+    ("template", "question", "lost"),
+    [
+        (
+            "本知识库中，哪种物质与样品甲一样带有危险性说明 H225？",
+            "哪些物质与样品甲一样带有 H225，见本知识库？",
+            True,
+        ),
+        (
+            "本知识库中，哪种物质与样品甲一样带有危险性说明 H225？",
+            "在本知识库里，哪一种物质像样品甲一样带有 H225？",
+            False,
+        ),
+        (
+            "Which other substance, like Sample A, carries H225?",
+            "Which substances carry H225, like Sample A?",
+            True,
+        ),
+        (
+            "Which other substance, like Sample A, carries H225?",
+            "Like Sample A, which substance carries H225?",
+            False,
+        ),
+        ("样品甲应如何储存？", "储存样品甲有哪些要求？", False),
+    ],
+)
+def test_the_singular_stays(template: str, question: str, lost: bool) -> None:
+    given = RewordIn(template, "zh" if is_chinese(template) else "en", (), (), False)
+    assert ("the singular is lost" in problems_of(given, question)) is lost
+
+
+@pytest.mark.parametrize(
     ("value", "zh", "en"),
     [
         ({"operator": "=", "min": -20.0, "max": -20.0, "unit": "°C"}, "-20 °C", "-20 °C"),

@@ -9,7 +9,7 @@ import pytest
 
 from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import Assertion, Document, GraphSnapshot
-from corpus.errors import SettingsError, TransientError
+from corpus.errors import TransientError
 from corpus.stages import StageContext, pending, run_step
 from kg import queries
 from kg.graph_settings import GraphSettings
@@ -17,11 +17,18 @@ from kg.projection import GraphRows, graph_documents
 from kg.schema import NodeLabel, Relation
 from kg.stage import GraphSnapshotStep, GraphSync, current_snapshot
 from kg.store import GraphHandle, GraphStore
-from kg.sync import rebuild, remove_vanished, sync_documents, verify_graph
+from kg.sync import rebuild, remove_vanished, sync_documents
+from kg.verify import verify_graph
 from tests.kg.graph_builders import AGENTS, MADE, L, R, Sheet, data_sheet, entity, fill
 
 pytestmark = pytest.mark.graph
 FEW = MADE[:3]
+
+
+@pytest.fixture
+def store(graph_store: GraphStore) -> GraphStore:
+    """Every test of this module runs on both kinds of server."""
+    return graph_store
 
 
 def load(catalogue: Catalogue, store: GraphStore) -> list[str]:
@@ -180,21 +187,88 @@ def test_negative_statements_are_nodes_and_never_edges(
 HOSTILE = [
     "`) DETACH DELETE n //",
     "a\"b'c\\d",
+    "}) DETACH DELETE (n {",
     "}) MATCH (n) DETACH DELETE n //",
+    "$rows {row.key} \\u0027 \\",
     "x" * 10_000,
+    "长" * 10_000,
     "nul\x00byte",
     "\u202eright to left\u202c",
+    "حمض الكبريتيك",
     "😀🧪",
+    "a\u0301 \u200b\ufeff",
 ]
 
 
 def test_hostile_text_comes_back_as_data(store: GraphStore) -> None:
     rows = GraphRows()
     for at, text in enumerate(HOSTILE):
-        rows.node(NodeLabel.USE, f"use:{at}:{text[:100]}", {"text": text})
+        rows.node(NodeLabel.USE, f"use:{at}:{text[:100]}", {"text": text, "list": [text, text]})
+        rows.node(NodeLabel.SUBSTANCE, f"{text[:100]}{at}", {"name_zh": text})
+        rows.link(
+            (Relation.USED_FOR, NodeLabel.SUBSTANCE, NodeLabel.USE),
+            f"{text[:100]}{at}",
+            f"use:{at}:{text[:100]}",
+            {"conditions": [text]},
+        )
     store.write(rows)
-    found = {row["text"] for row in store.read("MATCH (n:Use) RETURN n.text AS text")}
+    again = store.write(rows)
+    assert again.changed == 0
+    found = {props["text"] for _, props in store.nodes(NodeLabel.USE)}
     assert found == set(HOSTILE)
+    assert all(props["list"] == [props["text"]] * 2 for _, props in store.nodes(NodeLabel.USE))
+    links = list(store.links(Relation.USED_FOR))
+    assert {props["conditions"][0] for *_, props in links} == set(HOSTILE)
+    for _, start, _, end, props in links:
+        one = store.read(
+            "MATCH (s:Substance {key: $start})-[:USED_FOR]->(u:Use {key: $end}) RETURN u.text AS text",
+            start=start,
+            end=end,
+        )
+        assert one == [{"text": props["conditions"][0]}]
+
+
+def test_hostile_names_go_through_catalogue_and_graph(sqlite_catalogue: Catalogue, store: GraphStore) -> None:
+    sheets = []
+    for at, text in enumerate(HOSTILE):
+        sheet = Sheet(f"{at} {text}", "zh")
+        line = sheet.line(10, f"禁配物：{text}")
+        sheet.fact(
+            f"name:{at}",
+            R.INCOMPATIBLE_WITH,
+            L.REACTIVE_GROUP,
+            f"group:{text[:90]}",
+            line,
+            properties={"zh": text},
+        )
+        sheets.append(sheet)
+    with sqlite_catalogue.writing() as session:
+        for at, text in enumerate(HOSTILE):
+            entity(session, f"name:{at}", zh=text, en=text)
+        for sheet in sheets:
+            sheet.store(session)
+    load(sqlite_catalogue, store)
+    assert verify_graph(sqlite_catalogue, store) == []
+    named = {props["name_zh"] for _, props in store.nodes(NodeLabel.SUBSTANCE)}
+    assert named == set(HOSTILE)
+    quoted = {props["quote"] for _, props in store.nodes(NodeLabel.ASSERTION)}
+    assert quoted == {f"禁配物：{text}" for text in HOSTILE}
+
+
+def test_half_a_surrogate_pair_is_written_as_the_replacement_character(store: GraphStore) -> None:
+    """No server can hold one, and no catalogue: it must not stop the rest of a batch."""
+    rows = GraphRows()
+    rows.node(NodeLabel.USE, "use:\ud800", {"text": "half \udc00", "list": ["\ud83e\uddea", "\ud83e"]})
+    rows.node(NodeLabel.USE, "use:whole", {"text": "whole"})
+    rows.node(NodeLabel.SUBSTANCE, "s", {})
+    rows.link((Relation.USED_FOR, NodeLabel.SUBSTANCE, NodeLabel.USE), "s", "use:\ud800")
+    store.write(rows)
+    found = dict(store.nodes(NodeLabel.USE))
+    assert found["use:\ufffd"]["text"] == "half \ufffd"
+    assert found["use:\ufffd"]["list"] == ["🧪", "\ufffd"]
+    assert found["use:whole"]["text"] == "whole"
+    assert len(list(store.links(Relation.USED_FOR))) == 1
+    assert store.read("RETURN $text AS text", text="\ud800") == [{"text": "\ufffd"}]
 
 
 def test_only_the_vocabulary_becomes_cypher() -> None:
@@ -233,24 +307,6 @@ def test_threads_make_no_duplicates_and_lose_nothing(sqlite_catalogue: Catalogue
             f"MATCH (n:{queries.name(label)}) WITH n.key AS key, count(*) AS n WHERE n > 1 RETURN key"
         )
         assert twice == []
-
-
-def test_verify_names_what_differs(sqlite_catalogue: Catalogue, store: GraphStore) -> None:
-    fill(sqlite_catalogue, FEW)
-    load(sqlite_catalogue, store)
-    store.delete_nodes(NodeLabel.HAZARD_STATEMENT, ["H225"])
-    store.write_nodes(NodeLabel.USE, [{"key": "use:x", "hash": "h", "props": {"key": "use:x", "hash": "h"}}])
-    problems = verify_graph(sqlite_catalogue, store)
-    assert "HazardStatement H225: missing in the graph" in problems
-    assert "Use use:x: not in the catalogue" in problems
-
-
-def test_unreachable_server_is_transient_and_a_bad_address_a_setting(tmp_path: Path) -> None:
-    settings = GraphSettings(uri="bolt://127.0.0.1:9", password="x")  # type: ignore[arg-type]
-    with pytest.raises(TransientError, match="not reachable"):
-        GraphStore.connect(settings, tmp_path)
-    with pytest.raises(SettingsError, match="HCHEM_GRAPH__URI"):
-        GraphStore("nonsense://x", "u", "p", "d")
 
 
 def test_stage_skips_what_is_loaded_and_reloads_a_dropped_graph(
@@ -319,40 +375,3 @@ def test_agents_meet_across_languages(sqlite_catalogue: Catalogue, store: GraphS
     load(sqlite_catalogue, store)
     rows = store.read("MATCH (m:Measure {key: 'agent:foam'}) RETURN m.zh AS zh, m.en AS en")
     assert rows == [{"zh": AGENTS["foam"][0], "en": AGENTS["foam"][1]}]
-
-
-def test_a_server_without_authentication_needs_no_password(tmp_path: Path) -> None:
-    """No password: no login is sent. The other end is a socket that keeps the driver's first bytes."""
-    import socket
-    import threading
-
-    def first_message(password: str | None) -> bytes:
-        seen = bytearray()
-        with socket.create_server(("127.0.0.1", 0)) as server:
-
-            def serve() -> None:
-                client, _ = server.accept()
-                with client:
-                    client.recv(20)
-                    client.sendall(b"\x00\x00\x02\x05")  # Bolt 5.2: HELLO, then LOGON with the login
-                    client.settimeout(1.0)
-                    try:
-                        while data := client.recv(4096):
-                            seen.extend(data)
-                    except TimeoutError:
-                        pass
-
-            thread = threading.Thread(target=serve, daemon=True)
-            thread.start()
-            uri = f"bolt://127.0.0.1:{server.getsockname()[1]}"
-            settings = GraphSettings(uri=uri, user="ann", password=password)  # type: ignore[arg-type]
-            with pytest.raises(TransientError):
-                GraphStore.connect(settings, tmp_path)
-            thread.join(5)
-        return bytes(seen)
-
-    with_login, without = first_message("secret"), first_message(None)
-    assert b"secret" in with_login
-    assert b"ann" in with_login
-    assert b"none" in without
-    assert b"ann" not in without

@@ -1,0 +1,194 @@
+"""Tables with more than one value a row: a property under several circumstances, several substances compared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from corpus.names import normalise_name
+from corpus.quantities import Quantity, is_no_data, parse_quantities
+from kg.extraction.context import Context
+from kg.extraction.model import Cell, Draft, Grid
+from kg.extraction.tables import row_cas, row_name
+from kg.extraction.values import (
+    default_unit,
+    label_conditions,
+    limits_of,
+    measurement_draft,
+    quantities_of,
+    refined_property,
+)
+from kg.extraction.vocabulary import field_of
+from kg.schema import PROPERTIES, NodeLabel, Property, Relation
+
+_PLAIN = re.compile(
+    r"^(?:数值|数据|值|内容|结果|指标值?|参数值?|典型值|实测值|测定值|特性值|values?|results?|data|typical values?|information)$",
+    re.IGNORECASE,
+)
+_UNIT = re.compile(r"^(?:单位|计量单位|units?)$", re.IGNORECASE)
+_NOTE = re.compile(
+    r"^(?:备注|条件|测试条件|试验条件|说明|remarks?|notes?|(?:test )?conditions?)$", re.IGNORECASE
+)
+# circumstances in words; any other header may name another substance or grade, whose values are not the subject's
+_FORM = re.compile(
+    r"溶液|水溶液|无水|液[态体相]|固[态体相]|气[态体相]|\b(?:solutions?|anhydrous|liquid|solid|gas|vapou?r|aqueous)\b",
+    re.IGNORECASE,
+)
+
+
+def property_tables(ctx: Context) -> list[Draft]:
+    """HAS_MEASUREMENT from tables with a property a row: each value with the circumstance its column names.
+
+    A column whose header is neither a circumstance, nor a plain word for "value",
+    nor the subject's own name is left out: it may be about something else.
+    """
+    drafts: list[Draft] = []
+    for grid in ctx.reading.grids:
+        if grid.kind != "properties":
+            continue
+        columns = [_circumstance(ctx, cell) for cell in grid.header]
+        unit_at = _index(ctx, grid, _UNIT)
+        note_at = _index(ctx, grid, _NOTE)
+        for row in grid.rows:
+            for at, conditions in enumerate(columns):
+                if at and conditions is not None and at not in {unit_at, note_at}:
+                    said = conditions | _note(ctx, row, note_at)
+                    drafts += _values(ctx, grid, row, at, said, _unit(ctx, row, unit_at))
+    return drafts
+
+
+def _index(ctx: Context, grid: Grid, pattern: re.Pattern[str]) -> int | None:
+    words = [ctx.shadow(cell.start, cell.end).strip() for cell in grid.header]
+    return next((at for at, word in enumerate(words) if pattern.match(word)), None)
+
+
+def _unit(ctx: Context, row: tuple[Cell, ...], at: int | None) -> str:
+    return "" if at is None else ctx.shadow(row[at].start, row[at].end).strip()
+
+
+def _note(ctx: Context, row: tuple[Cell, ...], at: int | None) -> dict[str, str]:
+    words = "" if at is None else ctx.text(row[at].start, row[at].end).strip()
+    return {} if not words or is_no_data(words) else {"note": words}
+
+
+def _circumstance(ctx: Context, header: Cell) -> dict[str, str] | None:
+    """What a column's header says its values hold for: {} for any, None where nobody knows."""
+    words = ctx.shadow(header.start, header.end).strip()
+    shown = ctx.text(header.start, header.end).strip()
+    if _PLAIN.match(words) or (words and not ctx.about_other(words)):
+        return {}
+    for kind, dimension in (("temperature", "kelvin"), ("pressure", "pascal"), ("concentration", "percent")):
+        found = parse_quantities(words, dimension=dimension)
+        if (
+            len(found) == 1
+            and found[0].minimum == found[0].maximum
+            and not words[: found[0].start].strip(" (")
+        ):
+            rest = words[found[0].end :].strip(" )")
+            if not rest:
+                return {kind: shown}
+    return {"form": shown} if _FORM.search(words) and len(words) <= 40 else None
+
+
+def _values(
+    ctx: Context, grid: Grid, row: tuple[Cell, ...], at: int, conditions: Mapping[str, str], unit: str
+) -> list[Draft]:
+    label, cell = row[0], row[at]
+    known = field_of(ctx.shadow(label.start, label.end))
+    if known is None or known[1].family != "measurement" or cell.end <= cell.start:
+        return []
+    span = (label.start, max(cell.end, row[-1].end if "note" in conditions else 0))
+    words = ctx.shadow(cell.start, cell.end)
+    if is_no_data(words):
+        return []
+    named = ctx.shadow(label.start, label.end)
+    made = _cell(ctx, known[1].name, named, cell, span, grid.sds, unit or default_unit(named))
+    header = grid.header[at]
+    return [
+        replace(
+            draft,
+            value=_with(draft.value, {**label_conditions(draft.properties["property"], named), **conditions}),
+            header_span=(header.start, header.end),
+        )
+        for draft in made
+        if not (
+            {"temperature"} & conditions.keys()
+            and PROPERTIES[Property(draft.properties["property"])].dimension == "kelvin"
+        )
+    ]
+
+
+def _with(value: Mapping[str, object], conditions: Mapping[str, str]) -> dict[str, object]:
+    known = value.get("conditions")
+    both = {**conditions, **(known if isinstance(known, Mapping) else {})}
+    return {**value, "conditions": both} if both else dict(value)
+
+
+def _cell(
+    ctx: Context, name: str, label: str, cell: Cell, span: tuple[int, int], sds: int | None, unit: str
+) -> list[Draft]:
+    """The measurements of one cell; nothing where it holds more than one value."""
+    words = ctx.shadow(cell.start, cell.end)
+    if name == "explosive_limits":
+        found = parse_quantities(words, dimension="percent", default_unit=unit)
+        both = len(found) == 1 and found[0].minimum != found[0].maximum
+        both = both and None not in {found[0].minimum, found[0].maximum}
+        return limits_of(ctx, found[0], cell.start, span, sds) if both else []
+    prop = refined_property(label + " " + words, Property(name))
+    if PROPERTIES[prop].textual:
+        return [
+            ctx.draft(
+                Relation.HAS_MEASUREMENT, ctx.text(cell.start, cell.end), NodeLabel.MEASUREMENT, span,
+                properties={"property": prop.value}, value={"text": ctx.text(cell.start, cell.end).strip(" 。.")}, section=sds,
+            )
+        ]  # fmt: skip
+    if prop is Property.SOLUBILITY_IN_WATER and not re.search(r"水|water", label, re.IGNORECASE):
+        return []
+    quantities: list[Quantity] = quantities_of(words, prop, unit)
+    if len(quantities) != 1:
+        return []
+    one = quantities[0]
+    return [measurement_draft(ctx, prop, one, cell.start + one.start, cell.start + one.end, span, sds)]
+
+
+def compared_substances(ctx: Context) -> list[Draft]:
+    """HAS_MEASUREMENT from tables with a substance a row and a property a column."""
+    drafts: list[Draft] = []
+    for grid in ctx.reading.grids:
+        if grid.kind != "substances":
+            continue
+        labels = [field_of(ctx.shadow(cell.start, cell.end)) for cell in grid.header]
+        measured = {at for at, known in enumerate(labels) if known and known[1].family == "measurement"}
+        cas_at = next((at for at, known in enumerate(labels) if known and known[1].name == "cas"), None)
+        name_at = next((at for at in range(len(labels)) if at not in measured and at != cas_at), None)
+        names = [row_name(ctx, row[name_at]) if name_at is not None else None for row in grid.rows]
+        shown = [normalise_name(name[0]) for name in names if name]
+        for row, name in zip(grid.rows, names, strict=True):
+            if name is None or shown.count(normalise_name(name[0])) > 1 or name[1]:
+                continue  # several things, or one of which a remark says that only a form is meant
+            subject = "" if not ctx.about_other(name[0]) else name[0]
+            if cas_at is not None:
+                drafts += row_cas(ctx, grid, {"cas": cas_at}, row, name[0])
+            for at in sorted(measured):
+                drafts += _compared(ctx, grid, row, at, subject)
+    return drafts
+
+
+def _compared(ctx: Context, grid: Grid, row: tuple[Cell, ...], at: int, subject: str) -> list[Draft]:
+    header, cell = grid.header[at], row[at]
+    label = ctx.shadow(header.start, header.end)
+    known = field_of(label)
+    if known is None or cell.end <= cell.start or is_no_data(ctx.shadow(cell.start, cell.end)):
+        return []
+    span = (row[0].start if row[0].end > row[0].start else row[1].start, cell.end)
+    made = _cell(ctx, known[1].name, label, cell, span, grid.sds, default_unit(label))
+    return [
+        replace(
+            draft,
+            subject=subject,
+            value=_with(draft.value, label_conditions(draft.properties["property"], label)),
+            header_span=(header.start, header.end),
+        )
+        for draft in made
+    ]

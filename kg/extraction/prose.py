@@ -1,0 +1,247 @@
+"""Statements of running text about the subject: violent reactions, uses, appearance, explosive mixtures.
+
+Each sentence must be about the subject (``focus``); what it says of something
+else, or of nothing in particular, is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from corpus.quantities import parse_quantities
+from kg.extraction.context import Context
+from kg.extraction.focus import Focus, focuses
+from kg.extraction.matters import alternatives, item_of, matter_draft, split_items
+from kg.extraction.model import Draft, Sentence
+from kg.extraction.values import limits_of
+from kg.extraction.vocabulary import group_term
+from kg.schema import Modality, NodeLabel, Property, Relation, use_key
+
+
+def statements(ctx: Context) -> list[Draft]:
+    """All of them, sentence by sentence."""
+    about = focuses(ctx)
+    drafts: list[Draft] = []
+    for sentence in ctx.reading.sentences:
+        words = ctx.shadow(sentence.start, sentence.end)
+        focus = about[sentence.start]
+        if focus is Focus.OTHER:
+            continue
+        drafts += _reactions(ctx, sentence, words, focus)
+        drafts += _contact(ctx, sentence, words)
+        drafts += _uses(ctx, sentence, words, focus)
+        drafts += _mixtures_with_air(ctx, sentence, words)
+        if focus is Focus.OWN and not sentence.label:
+            drafts += _appearance(ctx, sentence, words)
+    return drafts
+
+
+# --- reactions ---------------------------------------------------------------------------
+
+_STRONG_ZH = r"(?:剧烈|激烈|强烈|猛烈|爆炸性|爆炸|激烈的|剧烈的|强烈的|猛烈的)"
+_VIOLENT = re.compile(
+    rf"(?:^|[,，。;；:：、]|[^不未无])(?P<may>可能|可|会|能)?与(?P<zh>[^。;；:：]{{1,60}}?)(?:等)?(?:接触|混合|相遇)?(?:时|后)?[,，]?(?P<may2>可能|可|会|能)?(?:迅速)?(?:发生)?{_STRONG_ZH}(?:的)?(?:化学|氧化|放热|分解|聚合)*反应"
+    r"|\b(?P<may3>may |can |could )?reacts? (?:very )?(?:violently|vigorously|explosively|dangerously)(?: and \w+ly)? with (?P<en>[^.;:]{2,200}?)"
+    r"(?=,? (?:causing|producing|forming|giving|generating|releasing|resulting|to |which |and (?:may|can|is|are|causes)|when |at |above |in the presence)|[.;:]|$)",
+    re.IGNORECASE,
+)
+_HEATED = re.compile(r"([^,，。;；]*(?:时|下|条件下))[,，]?[^,，。;；]*$")
+
+
+def _reactions(ctx: Context, sentence: Sentence, words: str, focus: Focus) -> Iterator[Draft]:
+    """INCOMPATIBLE_WITH from "与强氧化剂剧烈反应", "reacts violently with …"; a mild reaction is no danger."""
+    for match in _VIOLENT.finditer(words):
+        group = "zh" if match["zh"] else "en"
+        if group == "en" and focus is not Focus.OWN and not _sheet(sentence):
+            continue
+        if re.search(
+            r"(?:不|未|无|not|never)\s*(?:会|能|易)?$", words[: match.start(group)].rstrip("与 ")[-6:]
+        ):
+            continue
+        before = re.split(r"[。;；:：]", words[: match.start()])[-1]
+        conditions = {}
+        when = _HEATED.search(before)
+        if group == "zh" and when:
+            conditions["when"] = when[1].strip()
+        later = re.match(
+            r",?\s*((?:when|at|above|in the presence)\b[^.;,]*)", words[match.end() :], re.IGNORECASE
+        )
+        if later:
+            at = sentence.start + match.end() + later.start(1)
+            conditions["when"] = ctx.text(at, at + len(later[1])).strip()
+        may = match["may"] or match["may2"] or match["may3"]
+        start = sentence.start + match.start(group)
+        such = re.match(
+            r"[^,，、;；()]*?(?:化学品|物质|化合物|substances|chemicals|materials)[,，]?(?:如|例如|such as|including)",
+            match[group],
+        )
+        offset = such.end() if such else 0
+        for item in _matter(ctx, start + offset, start + len(match[group])):
+            if item:
+                yield matter_draft(
+                    ctx,
+                    Relation.INCOMPATIBLE_WITH,
+                    item[0],
+                    {**item[1], **conditions},
+                    (sentence.start, sentence.end),
+                    sentence.sds,
+                    Modality.MAY if may else Modality.IS,
+                )
+
+
+def _matter(ctx: Context, start: int, end: int) -> Iterator[tuple[tuple[int, int], dict[str, str]]]:
+    """The items of a list, alternatives ("发烟硝酸或其他强氧化剂") apart and without "other"."""
+    for span in split_items(ctx, start, end):
+        for left, right in alternatives(ctx, span):
+            lead = re.match(r"\s*(?:其他|其它|other|any)\s*", ctx.shadow(left, right), re.IGNORECASE)
+            part = ctx.trim(left + (lead.end() if lead else 0), right)
+            item = item_of(ctx, part) if part else None
+            if item:
+                yield item
+
+
+def _sheet(sentence: Sentence) -> bool:
+    """In a data sheet's own section every unnamed subject is the sheet's."""
+    return sentence.sds in {5, 7, 10}
+
+
+_AVOID = re.compile(
+    r"(?:避免|防止|禁止|严禁|切勿|勿)(?:使?其)?与(?P<zh>[^。;；,，]{1,60}?)(?:等)?(?:物质)?接触"
+    r"|\bavoid (?:any )?contact with (?P<en>[^.;]{2,120})",
+    re.IGNORECASE,
+)
+
+
+def _contact(ctx: Context, sentence: Sentence, words: str) -> Iterator[Draft]:
+    """INCOMPATIBLE_WITH from "禁止与强碱接触", "Avoid contact with acids": classes of matter only, never skin or air."""
+    for match in _AVOID.finditer(words):
+        group = "zh" if match["zh"] else "en"
+        start = sentence.start + match.start(group)
+        for span in split_items(ctx, start, start + len(match[group])):
+            item = item_of(ctx, span)
+            if item and group_term(ctx.text(*item[0])) is not None:
+                yield matter_draft(
+                    ctx,
+                    Relation.INCOMPATIBLE_WITH,
+                    item[0],
+                    item[1],
+                    (sentence.start + match.start(), sentence.start + match.end()),
+                    sentence.sds,
+                    Modality.MUST,
+                )
+
+
+# --- uses ----------------------------------------------------------------------------------
+
+_USE_HEADING = re.compile(r"用途|应用|\buses?\b|\bapplications?\b", re.IGNORECASE)
+_USED_ZH = re.compile(
+    r"(?<![不未勿])(?:可以?|也|还|亦|又|常|主要|广泛|大量|通常|一般|多)*(?:用于|用作|用做|应用于|用来)(?P<use>[^。;；]{2,120}?)"
+    r"(?=[,，](?:也|还|亦|又|同时|并|可|主要|此外)|[。;；]|$)"
+)
+_USED_EN = re.compile(
+    r"(?<!which )(?<!that )(?<!who )\b(?:is|are) (?:(?:also|widely|mainly|mostly|primarily|chiefly|commonly|often|extensively|largely|typically|sometimes) )*used "
+    r"(?P<use>(?:as|in|for|to)\b.{3,400}?)(?=, (?:for example|such as|including|e\.g|which|where|because|but|although|consuming)|;|\.?\s*$)"
+    r"|\b(?:main|major|dominant|principal|primary|chief|most important|largest) (?:uses?|applications?) of (?P<of>[^.,;]{2,40}?) (?:is|are) "
+    r"(?P<main>(?:as|in|for|to|the)\b.{3,400}?)(?=, (?:for example|such as|including|which|consuming|with|accounting)|;|\.?\s*$)",
+    re.IGNORECASE,
+)
+
+
+def _uses(ctx: Context, sentence: Sentence, words: str, focus: Focus) -> Iterator[Draft]:
+    """USED_FOR from sentences in the present tense, and from the items of a list under a heading on uses."""
+    on_uses = bool(_USE_HEADING.search(sentence.heading))
+    if sentence.label and not on_uses:
+        return
+    found = False
+    for match in _USED_ZH.finditer(words):
+        if on_uses or focus is Focus.OWN:
+            found = True
+            yield _use(ctx, sentence, match.start("use"), match["use"])
+    for match in _USED_EN.finditer(words):
+        group = "main" if match["main"] else "use"
+        owner = match["of"]
+        if (owner and not ctx.about_other(owner)) or (not owner and focus is Focus.OWN):
+            found = True
+            yield _use(ctx, sentence, match.start(group), match[group])
+    if on_uses and not found and _listed(ctx, sentence) and 3 <= len(words) <= 200:
+        yield _use(ctx, sentence, 0, words)
+
+
+def _listed(ctx: Context, sentence: Sentence) -> bool:
+    """An item of a bulleted list that is no sentence of its own."""
+    begin = ctx.reading.text.rfind("\n", 0, sentence.start) + 1
+    words = ctx.shadow(sentence.start, sentence.end)
+    bullet = re.fullmatch(r"\s*[-*•]\s+", ctx.reading.text[begin : sentence.start])
+    return bool(bullet) and not re.search(r"\b(?:is|are|was|were|has|have)\b|是|[:：]", words, re.IGNORECASE)
+
+
+def _use(ctx: Context, sentence: Sentence, offset: int, words: str) -> Draft:
+    kept = words.rstrip(" 。.,，;；")
+    if kept.count("(") > kept.count(")"):
+        kept = kept[: kept.rindex("(")].rstrip()
+    start = sentence.start + offset
+    text = ctx.text(start, start + len(kept))
+    return ctx.draft(
+        Relation.USED_FOR, text, NodeLabel.USE, (sentence.start, sentence.end), key=use_key(text),
+        properties={"text": text}, section=sentence.sds,
+    )  # fmt: skip
+
+
+# --- appearance ------------------------------------------------------------------------------
+
+_STATE_ZH = r"(?:液体|固体|气体|晶体|结晶|粉末|颗粒|油状物|片状物|金属|针状物|块状物|膏状物|油状液体|结晶体)"
+_COLOUR_ZH = r"(?:无色|白色|[^,，。;；为是呈的]{0,6}色|透明)"
+_LOOKS = re.compile(
+    rf"(?:为|是一种|是|呈)(?P<zh>{_COLOUR_ZH}[^,，。;；]{{0,10}}?{_STATE_ZH})(?=[,，。;；]|$)"
+    r"|\b(?:is|are) an? (?P<en>(?:[a-z]+(?:-[a-z]+)?,? (?:and |to )?){0,3}(?:[a-z]+-)?(?:colou?rless|white|yellow(?:ish)?|red(?:dish)?|blue|green(?:ish)?|brown(?:ish)?|black|gr[ae]y(?:ish)?|silvery?|pale)\b(?:-[a-z]+)?"
+    r"(?:,? (?:[a-z-]+,? (?:and |to )?){0,4}?)(?:liquid|solid|gas|powder|crystals|metal))\b",
+    re.IGNORECASE,
+)
+
+
+def _appearance(ctx: Context, sentence: Sentence, words: str) -> Iterator[Draft]:
+    """HAS_MEASUREMENT of appearance: colour and state in one phrase."""
+    match = _LOOKS.search(words)
+    if match is None or re.search(
+        r"不(?:纯|洁)|杂质|工业品|impure|older|溶液|solution", words[: match.end()], re.IGNORECASE
+    ):
+        return
+    group = "zh" if match["zh"] else "en"
+    start = sentence.start + match.start(group)
+    text = ctx.text(start, start + len(match[group]))
+    yield ctx.draft(
+        Relation.HAS_MEASUREMENT, text, NodeLabel.MEASUREMENT, (sentence.start, sentence.end),
+        properties={"property": Property.APPEARANCE.value}, value={"text": text}, section=sentence.sds,
+    )  # fmt: skip
+
+
+# --- mixtures with air -------------------------------------------------------------------------
+
+_WITH_AIR = re.compile(
+    r"\bmixtures? of (?P<en>[\d.,]+\s?%?\s?(?:–|-|to|and)\s?[\d.,]+\s?(?:vol\.?\s?%|%\s?\(?(?:by volume|v/v|vol)?\)?)) (?:of )?(?P<en_name>[A-Za-z][\w -]{1,40}?) (?:with|in) air (?:is|are) explosive"
+    r"|(?P<zh_name>[^,，。;；]{1,20}?)在空气中(?:的)?(?:含量|浓度|体积分数)(?:为|达|在)?(?P<zh>[\d.]+%?\s?[~–-]\s?[\d.]+%(?:\([^()]*\))?)[^,，。;；]{0,6}[,，]?[^,，。;；]{0,8}(?:爆炸)",
+    re.IGNORECASE,
+)
+
+
+def _mixtures_with_air(ctx: Context, sentence: Sentence, words: str) -> Iterator[Draft]:
+    """Both explosive limits from "mixtures of 1.7–10.6 vol% of pyridine with air are explosive"."""
+    for match in _WITH_AIR.finditer(words):
+        group = "zh" if match["zh"] else "en"
+        if ctx.about_other(match[f"{group}_name"].strip()):
+            continue
+        found = parse_quantities(match[group], dimension="percent")
+        if (
+            len(found) == 1
+            and None not in {found[0].minimum, found[0].maximum}
+            and found[0].minimum != found[0].maximum
+        ):
+            at = sentence.start + match.start(group)
+            yield from limits_of(
+                ctx,
+                found[0],
+                at,
+                (sentence.start + match.start(), sentence.start + match.end()),
+                sentence.sds,
+            )
