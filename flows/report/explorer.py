@@ -29,10 +29,12 @@ from corpus.catalogue.tables import Assertion, Document, Entity, EntityAlias, En
 from corpus.errors import TerminalError
 from corpus.ids import digest
 from flows.report.figures import neighbours_picture
-from flows.report.statements import Matter, Tolerance, grouped, object_names, relation_title
+from flows.report.statements import Matter, grouped, object_names, relation_title
+from kg import conflicts
 from kg.schema import NodeLabel, Relation
+from kg.settings import ExtractionSettings
 
-EXPLORER_VERSION = "1"
+EXPLORER_VERSION = "2"
 _MOST_PAGES = 5000
 _BATCH = 100
 _MOST_STATEMENTS = 600  # of one substance
@@ -80,7 +82,7 @@ def page_name(key: str) -> str:
     return f"{key}.html" if _CAS.fullmatch(key) else f"s-{digest('substance page', key)[:20]}.html"
 
 
-def write_explorer(catalogue: Catalogue, report: Path, tolerance: Tolerance) -> Explorer:
+def write_explorer(catalogue: Catalogue, report: Path, settings: ExtractionSettings) -> Explorer:
     """Write ``<report>-substances/`` beside a report file, whole or not at all.
 
     A folder whose content would be the same is left alone. Raises TerminalError
@@ -88,12 +90,12 @@ def write_explorer(catalogue: Catalogue, report: Path, tolerance: Tolerance) -> 
     """
     folder = report.with_name(f"{report.stem}-substances")
     with catalogue.reading() as session:
-        mark = _fingerprint(session, report.name)
+        mark = _fingerprint(session, report.name, settings)
         known = _known(folder, mark)
         if known is not None:
             return known
         try:
-            return _write(session, folder, report.name, tolerance, mark)
+            return _write(session, folder, report.name, settings, mark)
         except OSError as error:
             raise TerminalError(
                 f"explorer {folder} cannot be written: {error.strerror or error}", reason="disk"
@@ -115,12 +117,12 @@ def _known(folder: Path, mark: str) -> Explorer | None:
     return Explorer(folder, *(int(said[name]) for name in ("pages", "substances", "bytes", "largest")))
 
 
-def _write(session: Session, folder: Path, report: str, tolerance: Tolerance, mark: str) -> Explorer:
+def _write(session: Session, folder: Path, report: str, settings: ExtractionSettings, mark: str) -> Explorer:
     folder.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
     try:
         ranked = _substances(session)
-        pages = _Pages(session, fresh, report, tolerance, [key for key, _ in ranked[:_MOST_PAGES]])
+        pages = _Pages(session, fresh, report, settings, [key for key, _ in ranked[:_MOST_PAGES]])
         listed = pages.write_all()
         index = pages.environment.get_template("substances.html.j2").render(
             rows=listed, total=len(ranked), report=report, **pages.shared("explorer.js")
@@ -178,9 +180,9 @@ def _substances(session: Session) -> list[tuple[str, int]]:
     return sorted(((str(key), int(n)) for key, n in rows), key=lambda row: (-row[1], row[0]))
 
 
-def _fingerprint(session: Session, report: str) -> str:
+def _fingerprint(session: Session, report: str, settings: ExtractionSettings) -> str:
     """Hash of all that the pages show, read as streams of ids (they are hashes of content)."""
-    state = hashlib.sha256(f"{EXPLORER_VERSION} {report}".encode())
+    state = hashlib.sha256(f"{EXPLORER_VERSION} {report} {settings.model_dump_json()}".encode())
     columns = (
         _kept(Assertion.assertion_id, Assertion.subject_key, Assertion.object_key).order_by(
             Assertion.assertion_id
@@ -219,9 +221,9 @@ class _Pages:
     """Writes the pages of some substances, a batch at a time."""
 
     def __init__(
-        self, session: Session, folder: Path, report: str, tolerance: Tolerance, keys: Sequence[str]
+        self, session: Session, folder: Path, report: str, settings: ExtractionSettings, keys: Sequence[str]
     ) -> None:
-        self.session, self.folder, self.report, self.tolerance = session, folder, report, tolerance
+        self.session, self.folder, self.report, self.settings = session, folder, report, settings
         self.keys = list(keys)
         self.paged = frozenset(keys)
         self.sizes: list[int] = []
@@ -264,8 +266,14 @@ class _Pages:
         documents = _documents(session, {row.document_id for row in every})
         names = _names(session, {key for row in every for key in (row.subject_key, row.object_key)} | {*keys})
         aliases = _aliases(session, keys)
+        differing = {
+            side.assertion: finding.said
+            for finding in conflicts.find(session, self.settings, subjects=keys)
+            for side in (finding.left, finding.right)
+        }
         for key in keys:
-            yield self._write_page(key, rows[key], incoming[key], documents, names, aliases.get(key, []))
+            known = aliases.get(key, [])
+            yield self._write_page(key, rows[key], incoming[key], documents, names, known, differing)
         session.expunge_all()
 
     def _write_page(
@@ -276,10 +284,11 @@ class _Pages:
         documents: Mapping[str, Document],
         names: Mapping[str, tuple[str, str]],
         aliases: list[str],
+        differing: Mapping[str, str],
     ) -> Listed:
         rows.sort(key=lambda row: (row.relation, row.document_id, row.start, row.assertion_id))
         shown = rows[:_MOST_STATEMENTS]
-        matters = grouped(shown, documents, names, self.tolerance)
+        matters = grouped(shown, documents, names, differing)
         sections: dict[Relation, list[Matter]] = defaultdict(list)
         for matter in matters:
             sections[matter.relation].append(matter)

@@ -17,7 +17,6 @@ from corpus.ids import canonical_json
 from flows import accounting, summary
 from flows.report import data, figures
 from flows.report.explorer import Explorer, write_explorer
-from flows.report.statements import Tolerance
 from flows.runtime import Runtime
 
 _PACKAGES = (
@@ -33,9 +32,7 @@ def write(runtime: Runtime, run_id: str, stages: dict[str, Any], *, path: Path |
     substance. Each appears whole or not at all. Raises TerminalError when one cannot be written.
     """
     target = path or runtime.data_dir / "reports" / "report.html"
-    extraction = runtime.settings.extraction
-    tolerance = Tolerance(extraction.temperature_tolerance_k, extraction.relative_tolerance)
-    explorer = write_explorer(runtime.catalogue, target, tolerance)
+    explorer = write_explorer(runtime.catalogue, target, runtime.settings.extraction)
     html = render(runtime, run_id, stages, explorer)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

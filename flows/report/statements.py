@@ -29,14 +29,6 @@ _OPPOSITE = {
 
 
 @dataclass(frozen=True)
-class Tolerance:
-    """Largest differences that still agree: kelvin for temperatures, relative for the rest."""
-
-    kelvin: float
-    relative: float
-
-
-@dataclass(frozen=True)
 class Stated:
     """One statement as shown: what its source says, and the row with the evidence."""
 
@@ -71,9 +63,12 @@ def grouped(
     rows: Sequence[Assertion],
     documents: Mapping[str, Document],
     names: Mapping[str, tuple[str, str]],
-    tolerance: Tolerance,
+    differing: Mapping[str, str],
 ) -> list[Matter]:
-    """Statements of one substance by matter, with conflicts marked; in the order of the vocabulary."""
+    """Statements of one substance by matter, with conflicts marked; in the order of the vocabulary.
+
+    ``differing``: ids of assertions whose value differs from another source's, with how far (``kg.conflicts``).
+    """
     matters: dict[tuple[str, str], Matter] = {}
     order = {relation.value: at for at, relation in enumerate(RELATIONS)}
     for row in rows:
@@ -89,7 +84,7 @@ def grouped(
         matter.statements.sort(key=lambda s: (documents[s.row.document_id].kind == "reference", s.row.document_id, s.row.start))  # fmt: skip
         opposite = _OPPOSITE.get(Relation(name))
         against = matters.get((opposite.value, key)) if opposite else None
-        matter.why = _conflict(matter, against, tolerance)
+        matter.why = _conflict(matter, against, differing)
         matter.conflict = bool(matter.why[0])
     # names and identifiers, which every source repeats, come after what is at stake
     last = len(order)
@@ -214,7 +209,7 @@ def _words(row: Assertion, relation: Relation) -> str:
 # --- conflicts --------------------------------------------------------------------
 
 
-def _conflict(matter: Matter, against: Matter | None, tolerance: Tolerance) -> tuple[str, str]:
+def _conflict(matter: Matter, against: Matter | None, differing: Mapping[str, str]) -> tuple[str, str]:
     """Why the sources contradict each other, in Chinese and English; empty where they do not."""
     positive = [s.row for s in matter.statements if not s.negative]
     denied = [s.row for s in matter.statements if s.negative]
@@ -225,7 +220,7 @@ def _conflict(matter: Matter, against: Matter | None, tolerance: Tolerance) -> t
             return "有的来源肯定，有的来源否定", "stated by one source and denied by another"
     if against is not None and positive and any(not s.negative for s in against.statements):
         return "既列为适用，又列为不适用", "named both as suitable and as unsuitable"
-    if matter.relation in _VALUES and _apart(positive, tolerance):
+    if any(row.assertion_id in differing for row in positive):
         return "数值相差超出允许范围", "values differ by more than the tolerance"
     if matter.relation == Relation.HAS_ALIAS and matter.key in {kind.value for kind in FUNCTIONAL_ALIASES}:
         keys = sorted({row.object_key for row in positive})
@@ -238,27 +233,3 @@ def _conflict(matter: Matter, against: Matter | None, tolerance: Tolerance) -> t
         if len({frozenset(found) for found in by_source.values()}) > 1:
             return "各来源的类别不同", "sources give different categories"
     return "", ""
-
-
-def _apart(rows: Sequence[Assertion], tolerance: Tolerance) -> bool:
-    """Whether two values lie further apart than the tolerance; a bound or a range is its interval."""
-    spans: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for row in rows:
-        si = row.value.get("si") or {}
-        low, high = si.get("min"), si.get("max")
-        if low is None and high is None:
-            continue
-        spans[str(si.get("unit"))].append(
-            (
-                float("-inf") if low is None else float(low),
-                float("inf") if high is None else float(high),
-            )
-        )
-    for unit, found in spans.items():
-        gap = max(low for low, _ in found) - min(high for _, high in found)
-        if gap <= 0:
-            continue
-        scale = max(abs(n) for pair in found for n in pair if abs(n) != float("inf"))
-        if gap > (tolerance.kelvin if unit in {"K", "kelvin"} else tolerance.relative * scale):
-            return True
-    return False

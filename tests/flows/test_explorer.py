@@ -17,11 +17,11 @@ from corpus.catalogue.tables import Document, Question
 from corpus.errors import TerminalError
 from flows.report.explorer import page_name, write_explorer
 from flows.report.figures import neighbours_picture
-from flows.report.statements import Tolerance
 from kg.schema import value_key
+from kg.settings import ExtractionSettings
 from tests.kg.graph_builders import MADE, L, R, Sheet, data_sheet, entity, fill, quantity
 
-TOLERANCE = Tolerance(5.0, 0.1)
+SETTINGS = ExtractionSettings(temperature_tolerance_k=5.0, relative_tolerance=0.1)
 HOSTILE = (
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(2)>',
@@ -86,7 +86,7 @@ def test_a_page_for_each_substance_and_only_of_kept_documents(catalogue: Catalog
             row.state = "rejected"
         row = session.query(Document).filter(Document.identity.contains(f"zh/{MADE[0].cas}")).one()
         row.url = "https://www.example.org/acetone?a=1&b=2"
-    made = write_explorer(catalogue, tmp_path / "report.html", TOLERANCE)
+    made = write_explorer(catalogue, tmp_path / "report.html", SETTINGS)
     files = {path.name for path in made.folder.iterdir() if path.suffix == ".html"}
     assert files == {"index.html", *(f"{m.cas}.html" for m in MADE[:3])}
     assert (made.pages, made.substances) == (3, 3)
@@ -138,7 +138,7 @@ def test_conflicts_are_marked(catalogue: Catalogue, tmp_path: Path) -> None:
     )
     with catalogue.writing() as session:
         other.store(session)
-    made_pages = write_explorer(catalogue, tmp_path / "r.html", TOLERANCE)
+    made_pages = write_explorer(catalogue, tmp_path / "r.html", SETTINGS)
     page = (made_pages.folder / f"{made.cas}.html").read_text(encoding="utf-8")
     listed = re.findall(r"<li>(.*?)</li>", page[page.index('id="conflicts"') :], re.DOTALL)
     assert len([row for row in listed if "直流水" in row]) == 2  # under both headings
@@ -153,7 +153,7 @@ def test_conflicts_are_marked(catalogue: Catalogue, tmp_path: Path) -> None:
 
 def test_hostile_text_stays_text(catalogue: Catalogue, tmp_path: Path) -> None:
     keys = hostile(catalogue)
-    made = write_explorer(catalogue, tmp_path / "report.html", TOLERANCE)
+    made = write_explorer(catalogue, tmp_path / "report.html", SETTINGS)
     assert made.pages == len(keys)
     assert {page_name(key) for key in keys} | {"index.html"} == {
         path.name for path in made.folder.iterdir() if path.suffix == ".html"
@@ -172,17 +172,17 @@ def test_hostile_text_stays_text(catalogue: Catalogue, tmp_path: Path) -> None:
 def test_the_folder_is_replaced_whole_and_never_somebody_else_s(catalogue: Catalogue, tmp_path: Path) -> None:
     fill(catalogue, MADE[:2])
     report = tmp_path / "out" / "report.html"
-    first = write_explorer(catalogue, report, TOLERANCE)
+    first = write_explorer(catalogue, report, SETTINGS)
     before = {path.name: path.read_bytes() for path in first.folder.iterdir()}
     stamp = first.folder.stat().st_mtime_ns
-    again = write_explorer(catalogue, report, TOLERANCE)
+    again = write_explorer(catalogue, report, SETTINGS)
     assert (again.pages, again.bytes, again.largest) == (first.pages, first.bytes, first.largest)
     assert first.folder.stat().st_mtime_ns == stamp  # nothing had changed
     fill(catalogue, MADE[2:3])
-    third = write_explorer(catalogue, report, TOLERANCE)
+    third = write_explorer(catalogue, report, SETTINGS)
     assert third.pages == 3
     assert {path.name for path in report.parent.iterdir()} == {third.folder.name}
-    other = write_explorer(catalogue, tmp_path / "two" / "report.html", TOLERANCE)
+    other = write_explorer(catalogue, tmp_path / "two" / "report.html", SETTINGS)
     assert {p.name: p.read_bytes() for p in third.folder.iterdir()} == {
         p.name: p.read_bytes() for p in other.folder.iterdir()
     }
@@ -191,7 +191,7 @@ def test_the_folder_is_replaced_whole_and_never_somebody_else_s(catalogue: Catal
     mine.mkdir()
     (mine / "precious").write_text("x")
     with pytest.raises(TerminalError, match="was not written by a report"):
-        write_explorer(catalogue, tmp_path / "mine.html", TOLERANCE)
+        write_explorer(catalogue, tmp_path / "mine.html", SETTINGS)
     assert (mine / "precious").read_text() == "x"
 
 
@@ -205,7 +205,7 @@ def test_time_grows_with_the_substances(catalogue: Catalogue, tmp_path: Path) ->
                 entity(session, key, en=f"Substance {k}", zh=f"物质{k}")
                 sheet.store(session)
         began = time.process_time()
-        found = write_explorer(catalogue, tmp_path / "report.html", TOLERANCE)
+        found = write_explorer(catalogue, tmp_path / "report.html", SETTINGS)
         assert found.pages == at + n
         return time.process_time() - began
 
@@ -235,7 +235,7 @@ def test_in_a_browser(catalogue: Catalogue, tmp_path: Path, chromium: str) -> No
 
     fill(catalogue, MADE[:4])
     keys = hostile(catalogue)
-    made = write_explorer(catalogue, tmp_path / "report.html", TOLERANCE)
+    made = write_explorer(catalogue, tmp_path / "report.html", SETTINGS)
     complaints: list[str] = []
     requests: list[str] = []
     with sync_playwright() as playwright:
