@@ -252,6 +252,15 @@ class _Reading:
     approximate: bool = False
 
 
+_TEN = r"[ \u2009\u202f]*10(?:\^|<sup>|[⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹]|[-–]\d(?!\d))"
+
+
+def _torn(text: str, start: int, end: int) -> bool:
+    """ "0.13 10-3 kPa": a power of ten that lost its sign of multiplication; neither number is the value."""
+    power = re.match(_TEN, text[start : start + 12]) and re.search(r"\d[ \u2009\u202f]+$", text[max(0, start - 4) : start])
+    return bool(power or re.match(r"[ \u2009\u202f]" + _TEN, text[end : end + 12]))
+
+
 def _readings(text: str, start: int, end: int) -> list[_Reading]:
     return [r for m in _QUANTITY.finditer(text, start, end) if (r := _reading(m)) is not None]
 
@@ -269,6 +278,8 @@ def _reading(match: re.Match[str]) -> _Reading | None:
         and re.match(r"[\d.,]\d", text[end:])
     ):
         return None  # a longer number that the pattern did not understand
+    if _torn(text, match.start("low"), end):
+        return None
     low = parse_number(match["low"])
     if low is None:
         return None
@@ -393,7 +404,7 @@ def _assemble(
         bracketed = _depth(text, start, reading.start) > 0
         if kept and bracketed and _repeats(kept[-1], reading, unit):
             continue
-        if (kept or bracketed) and _is_condition(text, reading):
+        if (kept or bracketed) and _is_condition(text, reading, bracketed):
             others.append(reading)
         elif kept and not bracketed and _repeats(kept[-1], reading, unit) and unit != kept[-1][1]:
             continue
@@ -404,21 +415,70 @@ def _assemble(
     return [
         quantity
         for index, (reading, unit) in enumerate(kept)
-        if (quantity := _quantity(text, reading, unit, *_scope(kept, index, start, end), others)) is not None
+        if (quantity := _quantity(text, reading, unit, *_scope(text, kept, index, start, end), others))
+        is not None
     ]
 
 
-def _scope(kept: list[tuple[_Reading, Unit | None]], index: int, start: int, end: int) -> tuple[int, int]:
+def _scope(
+    text: str, kept: list[tuple[_Reading, Unit | None]], index: int, start: int, end: int
+) -> tuple[int, int]:
     """Where the conditions of one of several quantities are looked for."""
-    left = kept[index - 1][0].end if index else start
-    right = kept[index + 1][0].start if index + 1 < len(kept) else end
-    return (left if index == 0 else kept[index][0].start), right
+    reading = kept[index][0]
+    left = _border(text, kept[index - 1][0].end, reading.start) if index else start
+    right = end
+    if index + 1 < len(kept):
+        after = kept[index + 1][0].start
+        right = _border(text, reading.end, after)
+    commas = [at for at in range(left, right) if text[at] in ",，" and _depth(text, start, at) <= 0]
+    commas = [at for at in commas if not (text[at - 1 : at].isdigit() and text[at + 1 : at + 2].isdigit())]
+    # further comma segments count as long as each is a circumstance and no value of its own
+    before = [at for at in commas if at < reading.start]
+    for last, first in pairwise([*before[::-1], left - 1]):
+        if not _circumstance(text[first + 1 : last]):
+            left = last + 1
+            break
+    behind = [at for at in commas if at >= reading.end]
+    for first, last in pairwise([*behind, right]):
+        if not _circumstance(text[first + 1 : last]):
+            right = first
+            break
+    return left, right
 
 
-def _is_condition(text: str, reading: _Reading) -> bool:
+def _border(text: str, left: int, right: int) -> int:
+    """Where the words of one value end and those of the next begin: at the last comma between, else at the next."""
+    commas = [at for at in range(left, right) if text[at] in ",，" and _depth(text, left, at) <= 0]
+    return commas[-1] + 1 if commas else right
+
+
+_OWN_UNIT = re.compile(r"(?:cm|dm)\s?(?:\^|<sup>)?[3³]|/\s?m[lL]|[·.]\s?mL", re.IGNORECASE)
+_SOLVED = re.compile(r"^\s*(?:的)?(?:水?溶液|水中|in water|aq\b|(?:aqueous )?solution|[,，]|$)", re.IGNORECASE)
+
+
+def _circumstance(segment: str) -> bool:
+    """Whether words between commas can hold for the value beside them: no further value stands in them.
+
+    "20 ℃", "4 h", "closed cup", "10%溶液" can; "0.788 g/cm³ (25 ℃)" and "0.785 at 25 °C" are values.
+    """
+    left = _DURATION.sub(" ", segment)
+    for reading in reversed(_readings(left, 0, len(left))):
+        kind = _condition_kind(reading)
+        if kind in {"temperature", "pressure"} or (
+            kind == "concentration" and _SOLVED.match(left[reading.end :])
+        ):
+            left = left[: reading.start] + " " + left[reading.end :]
+    if re.search(r"\d", left):
+        return False
+    return not re.search(r"\([^()]*\d[^()]*\)", segment) or not re.match(r"\s*[-–<>≤≥~]?\s?\d", segment)
+
+
+def _is_condition(text: str, reading: _Reading, bracketed: bool) -> bool:
     before = text[max(0, reading.start - 8) : reading.start]
     after = text[reading.end : reading.end + 2]
-    return bool(re.search(r"(?:\bat|@|/|,\s*|在)\s*$", before)) or after[:1] in {"时", "下"}
+    # outside brackets a comma parts two values ("24 kPa(20℃)，30.6 kPa(25℃)")
+    marks = r"(?:\bat|@|/|,\s*|在)\s*$" if bracketed else r"(?:\bat|@|/|在)\s*$"
+    return bool(re.search(marks, before)) or after[:1] in {"时", "下"}
 
 
 def _depth(text: str, start: int, position: int) -> int:
@@ -510,7 +570,9 @@ def _conditions(
         if other.operator not in {"=", "~"}:
             continue  # a bound of its own ("相对湿度不超过80%") is no circumstance of another value
         kind = _condition_kind(other)
-        if kind == "concentration" and _in_other_terms(reading, other):
+        if kind == "concentration" and (
+            _in_other_terms(reading, other) or _of_a_limit(text[left : other.start], text[other.end :])
+        ):
             continue
         if kind and kind not in found:
             found[kind] = text[other.start : other.end].strip()
@@ -527,8 +589,16 @@ def _in_other_terms(reading: _Reading, other: _Reading) -> bool:
     )
 
 
+def _of_a_limit(before: str, after: str) -> bool:
+    """ "[10% LEL]", "12.8%（下限2.5%）": a share that is another property's value."""
+    return bool(
+        re.match(r"\s*(?:of )?(?:the )?(?:LEL|LFL|UEL|UFL|爆炸[上下]限|lower|upper)", after, re.IGNORECASE)
+        or re.search(r"(?:限|limit|LEL|LFL|UEL|UFL|纯度|purity)\s*(?:为|[:：=]|of|is)?\s*$", before, re.IGNORECASE)
+    )
+
+
 def _condition_kind(reading: _Reading) -> str:
-    if reading.unit is None:
+    if reading.unit is None or _OWN_UNIT.search(reading.unit.label):
         return ""
     for kind, unit in (("temperature", "kelvin"), ("pressure", "pascal")):
         if same_dimension(reading.unit, unit):

@@ -12,6 +12,8 @@ import re
 from collections import Counter
 from collections.abc import Collection
 from functools import lru_cache
+from html import escape
+from urllib.parse import quote
 
 from lxml import etree
 
@@ -37,6 +39,9 @@ MEANINGFUL_CLASS = re.compile(
     r"|ghs[-_]?(?:pictogram|hazard|label)s?|h-statement|p-statement|pictograms?|signal-?word|math|tex|texhtml)$",
     re.IGNORECASE,
 )
+_LONG_ONES = name_set("href src alt title")
+_SHORT_VALUE, _LONGEST_VALUE = 200, 4000
+_URL_SIGNS = "".join(map(chr, range(33, 127)))
 _PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 PRESENTATIONAL = ("font", "center", "big", "blink", "nobr", "tt")
 _TO_DIV = name_set("header footer aside nav form center hgroup")
@@ -97,6 +102,23 @@ def _clean_one(element: Element, name: str, kept_classes: Collection[str], remov
     elif key not in KEPT_ATTRIBUTES or element.tag not in _PLACES.get(key, {element.tag}):
         remove_attribute(element, name)
         removed[_rule(key)] += 1
+    elif _is_endless(key, element.get(name, "")):
+        remove_attribute(element, name)
+        removed["long_value"] += 1
+
+
+def _is_endless(key: str, value: str) -> bool:
+    """Whether a value is longer than a reader's parser takes; as it will be written, with its escapes.
+
+    A tag has at most four such values and some short ones, so it stays below the 20,000
+    characters above which ``parsing`` shortens it.
+    """
+    if len(value) < _SHORT_VALUE:
+        return False
+    if key not in _LONG_ONES:
+        return True
+    written = quote(value, safe=_URL_SIGNS) if key in {"href", "src"} else value
+    return len(escape(written)) > _LONGEST_VALUE
 
 
 def _clean_class(element: Element, kept_classes: Collection[str], removed: Counter[str]) -> None:

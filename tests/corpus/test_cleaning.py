@@ -345,3 +345,15 @@ def test_a_wide_table_keeps_its_columns_or_says_that_it_lacks_some() -> None:
     cut = clean_page(table(1003))
     assert cut.verdict == "review"
     assert "table_columns_cut" in cut.reasons
+
+
+@pytest.mark.parametrize("name", ["title", "alt", "href", "src", "lang"])
+@pytest.mark.parametrize("unit", ["a", "é", "危", '"', "<", "&", " "])
+def test_an_endless_value_is_dropped_at_once_not_by_the_next_reader(name: str, unit: str) -> None:
+    value = (unit * 21_000).replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+    raw = f'<article><h1>Ammonia</h1><p>Wear a face shield. <a {name}="{value}">氨 7664-41-7</a> is toxic if inhaled, keep away from acids.</p></article>'
+    page = clean_page(raw.encode())
+    assert "7664-41-7" in page.text
+    assert len(page.html) < 20_000
+    again = clean_page(page.html.encode())
+    assert (again.html, again.text) == (page.html, page.text)
