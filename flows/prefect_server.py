@@ -28,6 +28,7 @@ from flows.settings import PrefectSettings
 _HOST = "127.0.0.1"
 _PREFERRED_PORT = 4200
 _STOP_WAIT_S = 10.0
+_PATIENCE_S = 20.0  # without a word to who waits
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def client_environment(data_dir: Path, api_url: str, heartbeat_s: int = 30) -> d
     }
 
 
-def healthy(url: str, timeout_s: float = 2.0) -> bool:
+def healthy(url: str, timeout_s: float = 10.0) -> bool:
     """True when the API at ``url`` answers its health check."""
     try:
         with urllib.request.urlopen(f"{url}/health", timeout=timeout_s) as answer:  # noqa: S310 - our own URL
@@ -127,7 +128,7 @@ def ensure(
     """
     outside = os.environ.get("PREFECT_API_URL", "")
     if outside and os.environ.get("_HCHEM_PREFECT_OURS") != outside:
-        if not healthy(outside, timeout_s=5.0):
+        if not healthy(outside):
             raise SettingsError(f"Prefect server {outside} (PREFECT_API_URL) does not answer; is it up?")
         os.environ.update({**client_environment(data_dir, outside, settings.heartbeat_s)})
         return Server(url=outside)
@@ -155,17 +156,23 @@ def _start(data_dir: Path, settings: PrefectSettings, tell: Callable[[str], None
     server = Server(url=f"http://{_HOST}:{port}/api", pid=process.pid)
     _state_file(data_dir).write_text(json.dumps(asdict(server)), encoding="utf-8")
     tell(f"starting the Prefect server on port {port} (first start takes about half a minute)")
-    deadline = time.monotonic() + settings.start_timeout_s
+    began = said = time.monotonic()
+    deadline = began + settings.start_timeout_s
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise TerminalError(_dead(log_path, f"ended with code {process.returncode}"), reason="prefect")
         if healthy(server.url):
             tell(f"Prefect is up: {server.ui_url}")
             return server
+        if time.monotonic() - said > _PATIENCE_S:
+            said = time.monotonic()
+            tell(f"still starting after {said - began:.0f} s (of {settings.start_timeout_s:.0f} s allowed)")
         time.sleep(0.5)
     _terminate(process.pid)
     raise TerminalError(
-        _dead(log_path, f"was not healthy after {settings.start_timeout_s:.0f} s"), reason="prefect"
+        _dead(log_path, f"did not answer within {settings.start_timeout_s:.0f} s")
+        + "; on a busy machine run the command again, raise prefect.start_timeout_s, or run without it: --direct",
+        reason="prefect",
     )
 
 

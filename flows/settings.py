@@ -65,7 +65,7 @@ class PrefectSettings(BaseModel):
         description="Port of the loopback server; unset: 4200 or, when taken, a free one; 0: a free one",
     )
     start_timeout_s: float = Field(
-        default=120.0, gt=0, description="How long to wait for the server's health"
+        default=300.0, gt=0, description="How long to wait for the server's health"
     )
     heartbeat_s: int = Field(default=30, ge=30, description="Seconds between flow run heartbeats")
 

@@ -36,7 +36,7 @@ class GraphSettings(BaseModel):
         default=False,
         description="Let the embedded server's Java compile optimised code: slower for minutes, faster for hours",
     )
-    start_timeout_s: float = Field(default=60.0, gt=0, description="How long to wait until Bolt answers")
+    start_timeout_s: float = Field(default=180.0, gt=0, description="How long to wait until Bolt answers")
 
     @model_validator(mode="after")
     def _complete(self) -> GraphSettings:
