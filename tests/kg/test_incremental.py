@@ -122,7 +122,7 @@ def test_memory_is_flat(sqlite_catalogue: Catalogue) -> None:
     """What is held at a time does not grow with the number of documents."""
     peaks = []
     there = 0
-    for size in (24, 96):
+    for size in (80, 200):  # from 80 on every shared object is known
         synthetic_corpus(sqlite_catalogue, size - there, there)
         there = size
         described = Described()
@@ -133,7 +133,7 @@ def test_memory_is_flat(sqlite_catalogue: Catalogue) -> None:
                 expected_rows(session, documents[at : at + 8], described)
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
-    assert peaks[1] < 1.3 * peaks[0], f"memory grows with the corpus: {peaks}"
+    assert peaks[1] < 1.2 * peaks[0], f"memory grows with the corpus: {peaks}"
 
 
 def test_shared_objects_are_read_once_in_a_load(sqlite_catalogue: Catalogue) -> None:
