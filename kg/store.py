@@ -22,7 +22,7 @@ from corpus.errors import SettingsError, TerminalError, TransientError
 from kg import queries
 from kg.graph_settings import GraphSettings
 from kg.projection import GraphRows, Link, Row, storable
-from kg.schema import RELATIONS, NodeLabel, Relation
+from kg.schema import NodeLabel, Relation
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction, Session
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("hchem.graph")
 _CLEAR_BITE = 5000
-DERIVED = frozenset(RELATIONS)
-"""Relationship types that are derived from assertions."""
 
 
 @dataclass
