@@ -198,7 +198,11 @@ def _show(head: dict[str, Any], rows: list[dict[str, Any]], budget: int) -> None
     title = f"{head['retrieval']} retrieval, context of at most so many tokens"
     _table(f"Evidence recall by budget ({title})", rows, tuple(recalls))
     _table(f"Words of the answer in the context, by budget ({title})", rows, tuple(answers))
-    _table(f"At {budget} tokens", rows, ("substring_recall", "context_tokens"))
+    _table(
+        f"Evidence word for word, with a context of at most {budget} tokens",
+        rows,
+        ("substring_recall", "context_tokens"),
+    )
 
 
 def _budget(name: str) -> int:
@@ -213,13 +217,26 @@ def _table(title: str, rows: list[dict[str, Any]], names: tuple[str, ...]) -> No
     shown = [name for name in names if any(row.get(name) is not None for row in rows)]
     if not shown:
         return
+    heads = [name.partition("@")[2] or name.replace("_", " ") for name in shown]
+    lines = [
+        [row["method"], *(_cell(row.get(name)) for name in shown)]
+        for row in rows
+        if any(row.get(name) is not None for name in shown)
+    ]
     table = Table(title=title, title_justify="left")
-    table.add_column("method", no_wrap=True)
-    for name in shown:
-        table.add_column(name.partition("@")[2] or name.replace("_", " "), justify="right")
-    for row in rows:
-        if any(row.get(name) is not None for name in shown):
-            table.add_row(row["method"], *(_cell(row.get(name)) for name in shown))
+    widths = (max(map(len, column)) + 3 for column in zip(["method", *heads], *lines, strict=True))
+    if sum(widths) < out.width:
+        table.add_column("method", no_wrap=True)
+        for head in heads:
+            table.add_column(head, justify="right")
+        for line in lines:
+            table.add_row(*line)
+    else:  # one figure a line: intervals do not bear cutting
+        for head in ("figure", "method", "value"):
+            table.add_column(head, justify="right" if head == "value" else "left")
+        for at, head in enumerate(heads, 1):
+            for number, line in enumerate(lines):
+                table.add_row("" if number else head, line[0], line[at], end_section=number == len(lines) - 1)
     out.print(table)
 
 

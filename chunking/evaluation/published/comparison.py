@@ -173,6 +173,7 @@ def _cut(document: BenchmarkDocument, method: str, language: str, segmenter: Seg
     known = cuts.get(key, len(document.text))
     if known is not None:
         return known
+    models.embedder("cohesion").passages(["."])  # loads the encoder: no document's time
     began = time.monotonic()
     try:
         result = segmenter.run(document.text, method, language)
@@ -392,7 +393,7 @@ def _figures(
             _answer_recall(question.answers, context.text)
         )
         if budget == settings.budget:
-            substring = metrics.substring_recall(question.evidence, context.text)
+            substring = None if recall is None else metrics.substring_recall(question.evidence, context.text)
             values.setdefault("substring_recall", []).append(substring)
             values.setdefault("context_tokens", []).append(float(context.tokens))
 
