@@ -193,7 +193,8 @@ def parse_quantities(
     without unit count (pH, relative density). A value repeated in another unit
     in brackets is one quantity, in the unit that came first.
     """
-    shown = plain_width(text)
+    # "水=1，20℃": no number "1,20"
+    shown = re.sub(r"(?<==1),(?=\s?\d)", "、", plain_width(text))
     found: list[Quantity] = []
     for start, end in _segments(shown):
         for quantity in _segment(shown, start, end, dimension, default_unit, bare):
@@ -257,7 +258,9 @@ _TEN = r"[ \u2009\u202f]*10(?:\^|<sup>|[⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹]|[-–
 
 def _torn(text: str, start: int, end: int) -> bool:
     """ "0.13 10-3 kPa": a power of ten that lost its sign of multiplication; neither number is the value."""
-    power = re.match(_TEN, text[start : start + 12]) and re.search(r"\d[ \u2009\u202f]+$", text[max(0, start - 4) : start])
+    power = re.match(_TEN, text[start : start + 12]) and re.search(
+        r"\d[ \u2009\u202f]+$", text[max(0, start - 4) : start]
+    )
     return bool(power or re.match(r"[ \u2009\u202f]" + _TEN, text[end : end + 12]))
 
 
@@ -388,8 +391,10 @@ def _segment(
 def _free(text: str, reading: _Reading) -> bool:
     """Whether a number without unit stands alone, not inside a word, a name or an equation."""
     before = text[max(0, reading.start - 1) : reading.start]
-    after = text[reading.end : reading.end + 1]
-    return not re.match(r"[A-Za-z=_]", before) and not re.match(r"[A-Za-z=_]", after)
+    # a locant ("2-propanol", "2-丙醇") is no number of its own
+    return not re.match(r"[A-Za-z=_]", before) and not re.match(
+        r"[A-Za-z=_]|-[A-Za-z一-鿿]", text[reading.end :]
+    )
 
 
 def _assemble(
@@ -453,7 +458,9 @@ def _border(text: str, left: int, right: int) -> int:
 
 
 _OWN_UNIT = re.compile(r"(?:cm|dm)\s?(?:\^|<sup>)?[3³]|/\s?m[lL]|[·.]\s?mL", re.IGNORECASE)
-_SOLVED = re.compile(r"^\s*(?:的)?(?:水?溶液|水中|in water|aq\b|(?:aqueous )?solution|[,，]|$)", re.IGNORECASE)
+_SOLVED = re.compile(
+    r"^\s*(?:的)?(?:水?溶液|水中|in water|aq\b|(?:aqueous )?solution|[,，]|$)", re.IGNORECASE
+)
 
 
 def _circumstance(segment: str) -> bool:
@@ -593,7 +600,9 @@ def _of_a_limit(before: str, after: str) -> bool:
     """ "[10% LEL]", "12.8%（下限2.5%）": a share that is another property's value."""
     return bool(
         re.match(r"\s*(?:of )?(?:the )?(?:LEL|LFL|UEL|UFL|爆炸[上下]限|lower|upper)", after, re.IGNORECASE)
-        or re.search(r"(?:限|limit|LEL|LFL|UEL|UFL|纯度|purity)\s*(?:为|[:：=]|of|is)?\s*$", before, re.IGNORECASE)
+        or re.search(
+            r"(?:限|limit|LEL|LFL|UEL|UFL|纯度|purity)\s*(?:为|[:：=]|of|is)?\s*$", before, re.IGNORECASE
+        )
     )
 
 

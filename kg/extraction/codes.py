@@ -201,7 +201,7 @@ def _add_name(
     span: tuple[int, int],
     sds: int | None,
 ) -> None:
-    text = ctx.text(start, end).strip()
+    text = _without_remark(ctx, start, end)
     form = normalise_name(text)
     if re.search(r"[a-z] [A-Z][a-z]", text) or form in {"anhydrous", "solution", "liquid", "gas"}:
         return  # "Azine Azabenzene": several names whose line breaks were lost
@@ -220,6 +220,21 @@ def _add_name(
             properties={"kind": AliasKind.NAME.value, "language": language_of(text)}, section=sds,
         )
     )  # fmt: skip
+
+
+_CONFUSED = re.compile(
+    r"混淆|不同于|有别于|区别于|不是|并非|不要|勿|不(?:可|得|应)|误(?:称|作|为)|\b(?:not|confused|unlike|never|different from|distinct from)\b",
+    re.IGNORECASE,
+)
+
+
+def _without_remark(ctx: Context, start: int, end: int) -> str:
+    """A name without the remark on what it is not ("二甲酮（勿与丁酮混淆）"); "" where the words say only that."""
+    words = ctx.shadow(start, end)
+    remark = re.search(r"\s*[(\[][^()\[\]]*[)\]]?\s*$", words)
+    if remark and _CONFUSED.search(remark[0]):
+        end, words = start + remark.start(), words[: remark.start()]
+    return "" if _CONFUSED.search(words) else ctx.text(start, end).strip()
 
 
 def _not_same(ctx: Context) -> list[Draft]:

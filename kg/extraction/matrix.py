@@ -10,6 +10,7 @@ from corpus.names import normalise_name
 from corpus.quantities import Quantity, is_no_data, parse_quantities
 from kg.extraction.context import Context
 from kg.extraction.model import Cell, Draft, Grid
+from kg.extraction.owner import foreign
 from kg.extraction.tables import row_cas, row_name
 from kg.extraction.values import (
     default_unit,
@@ -149,6 +150,8 @@ def _cell(
     if len(quantities) != 1:
         return []
     one = quantities[0]
+    if foreign(ctx, words, one.start, one.end, solvent=prop is Property.SOLUBILITY_IN_WATER):
+        return []
     return [measurement_draft(ctx, prop, one, cell.start + one.start, cell.start + one.end, span, sds)]
 
 

@@ -16,9 +16,19 @@ Span = tuple[int, int]
 _OPEN_LIST = re.compile(
     r"等|例如|包括|诸如|如[：:]|\betc\b|such as|including|for example|e\.g\.|among others", re.IGNORECASE
 )
+_EXCEPTED = re.compile(
+    r"除(?!尘|草|虫)|以外|\b(?:except|excluding|unless|not|none|other than|apart from|compatible)\b",
+    re.IGNORECASE,
+)
 _BAD_ITEM = re.compile(
     r"反应|接触|发生|可能|[^可]会|避免|防止|产生|生成|放出|分解|燃烧时|应当|必须|不|无(?!水|机)|有毒|烟气|烟雾|刺激性"
     r"|\b(?:react|avoid|may|can|cannot|is|are|contact|when|if|with water|no|not|none|toxic|fumes?|conditions?|heat|sparks?|flames?|stable)\b",
+    re.IGNORECASE,
+)
+# no name of matter, whatever it ends like: what denies or excepts, and clauses that were not cut
+_NEVER_ITEM = re.compile(
+    r"除|相容|兼容|剧烈|激烈|猛烈|混合(?=时|后|会|可)|相遇|[时后]$|(?:存在|条件|情况|作用)下|^[在与]|混淆"
+    r"|\b(?:except|excluding|unless|none|neither|nor|not|never|but|known|other than|apart from|compatible|compatibility|confused|violently|vigorously)\b",
     re.IGNORECASE,
 )
 _LEAD = re.compile(r"^(?:以及|和|及|与|或|and|or|the|some|most|other|suitable:?|推荐:?)\s*", re.IGNORECASE)
@@ -98,6 +108,8 @@ def item_of(ctx: Context, span: Span) -> tuple[Span, dict[str, str]] | None:
         conditions["when"] = ctx.text(start + circumstance.start(), end).strip()
         end = start + circumstance.start()
     words = ctx.shadow(start, end).strip()
+    if _NEVER_ITEM.search(words) and word_form(words) not in groups():
+        return None
     known = group_term(words) is not None
     limit = 20 if re.search(r"[一-鿿]", words) else 45
     if not words or len(words) > limit or (_BAD_ITEM.search(words) and not known) or words.isdigit():
@@ -130,6 +142,7 @@ def listed(
         len(read) == len(items)
         and not rest
         and not _OPEN_LIST.search(ctx.shadow(entry.start, entry.end))
+        and not _EXCEPTED.search(ctx.shadow(entry.start, entry.end))
         # a list says of its members that they belong to it, without saying when
         and not any("when" in conditions for _, conditions in read)
     )
@@ -390,8 +403,8 @@ _APART = re.compile(
     re.IGNORECASE,
 )
 _NO_REACTION = re.compile(
-    r"与(?P<zh>[一-鿿、A-Za-z]{1,16}?)(?:持续)?(?:不|不会|并不|均不)(?:持续)?(?:发生)?(?:任何)?(?:化学|剧烈)?反应"
-    r"|不会?与(?P<zh2>[一-鿿、A-Za-z]{1,16}?)(?:持续)?(?:发生)?(?:化学)?反应"
+    r"与(?P<zh>[一-鿿、A-Za-z]{1,16}?)(?:持续)?(?:不|不会|并不|均不)(?:持续)?(?:发生)?(?:任何)?(?:化学|(?P<hard2>剧烈|激烈|猛烈|强烈|危险))?(?:的)?反应"
+    r"|不会?与(?P<zh2>[一-鿿、A-Za-z]{1,16}?)(?:持续)?(?:发生)?(?P<hard>剧烈|激烈|猛烈|强烈|爆炸性|危险)?(?:的)?(?:化学)?反应"
     r"|(?:does|do|will) not react with (?P<en>[^.;:]{2,80}?)(?=,? (?:and (?:is|are)|even|but|unless|except|when|at|under|below|if)\b|,? and it\b|[.;:]|$)",
     re.IGNORECASE,
 )
@@ -466,6 +479,10 @@ def _no_reaction(ctx: Context, sentence: Sentence, words: str, focus: Focus) -> 
         if later:
             at = sentence.start + match.end() + later.start(1)
             conditions = {**conditions, "when": ctx.text(at, at + len(later[1])).strip()}
+        if match["hard"] or match["hard2"]:  # what is denied is a violent reaction, not any
+            shown = "hard" if match["hard"] else "hard2"
+            at = sentence.start + match.start(shown)
+            conditions = {**conditions, "note": ctx.text(at, at + len(match[shown]))}
         start = sentence.start + match.start(group)
         clause = (sentence.start + match.start() if group != "en" else sentence.start, sentence.end)
         evidence = (sentence.start, sentence.end) if conditions else clause
@@ -500,7 +517,7 @@ def _circumstances(ctx: Context, before: str) -> dict[str, str] | None:
     parts = [part.strip() for part in re.split(r"[,，]", before)]
     while parts and not _CIRCUMSTANCE.search(parts[-1]) and _STATEMENT.search(parts[-1]):
         parts.pop()
-    before = ",".join(parts).strip(" ,")
+    before = re.sub(r"(?:并|从|也|都|均|又|亦)$", "", ",".join(parts).strip(" ,"))
     if not before or not ctx.about_other(before):
         return {}
     if _CIRCUMSTANCE.search(before):

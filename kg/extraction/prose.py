@@ -41,7 +41,7 @@ def statements(ctx: Context) -> list[Draft]:
 
 _STRONG_ZH = r"(?:剧烈|激烈|强烈|猛烈|爆炸性|爆炸|激烈的|剧烈的|强烈的|猛烈的)"
 _VIOLENT = re.compile(
-    rf"(?:^|[,，。;；:：、]|[^不未无])(?P<may>可能|可|会|能)?与(?P<zh>[^。;；:：]{{1,60}}?)(?:等)?(?:接触|混合|相遇)?(?:时|后)?[,，]?(?P<may2>可能|可|会|能)?(?:迅速)?(?:发生)?{_STRONG_ZH}(?:的)?(?:化学|氧化|放热|分解|聚合)*反应"
+    rf"(?:^|[,，。;；:：、]|[^不未无])(?P<may>可能|可|会|能)?与(?P<zh>(?:(?!与)[^。;；:：]){{1,60}}?)(?:等)?(?:接触|混合|相遇)?(?:时|后)?[,，]?(?P<may2>可能|可|会|能)?(?:迅速)?(?:发生)?{_STRONG_ZH}(?:的)?(?:化学|氧化|放热|分解|聚合)*反应"
     r"|\b(?P<may3>may |can |could )?reacts? (?:very )?(?:violently|vigorously|explosively|dangerously)(?: and \w+ly)? with (?P<en>[^.;:]{2,200}?)"
     r"(?=,? (?:causing|producing|forming|giving|generating|releasing|resulting|to |which |and (?:may|can|is|are|causes)|when |at |above |in the presence)|[.;:]|$)",
     re.IGNORECASE,
@@ -157,15 +157,15 @@ def _uses(ctx: Context, sentence: Sentence, words: str, focus: Focus) -> Iterato
     for match in _USED_ZH.finditer(words):
         if on_uses or focus is Focus.OWN:
             found = True
-            yield _use(ctx, sentence, match.start("use"), match["use"])
+            yield from _use(ctx, sentence, match.start("use"), match["use"])
     for match in _USED_EN.finditer(words):
         group = "main" if match["main"] else "use"
         owner = match["of"]
         if (owner and not ctx.about_other(owner)) or (not owner and focus is Focus.OWN):
             found = True
-            yield _use(ctx, sentence, match.start(group), match[group])
+            yield from _use(ctx, sentence, match.start(group), match[group])
     if on_uses and not found and _listed(ctx, sentence) and 3 <= len(words) <= 200:
-        yield _use(ctx, sentence, 0, words)
+        yield from _use(ctx, sentence, 0, words)
 
 
 def _listed(ctx: Context, sentence: Sentence) -> bool:
@@ -176,13 +176,25 @@ def _listed(ctx: Context, sentence: Sentence) -> bool:
     return bool(bullet) and not re.search(r"\b(?:is|are|was|were|has|have)\b|是|[:：]", words, re.IGNORECASE)
 
 
-def _use(ctx: Context, sentence: Sentence, offset: int, words: str) -> Draft:
-    kept = words.rstrip(" 。.,，;；")
+# where the clause on the use ends: "…，本页介绍…", "…，但不可用于食品", "… but not as a fuel"
+_NEXT_CLAUSE = re.compile(
+    r"[,，](?=\s*(?:[但而却因故且并如若当可也还又不未无勿禁严切其它该本此对使被会能应须请常已与遇]|由于|所以|一般|通常|主要|在|[^,，。;；]{0,24}(?:是|有|为(?!原料)|介绍|可以|应当|需要|属于|具有|称|使用|必须|禁止|严禁|不得|不可|不能)))"
+    r"|[,，]?(?:但|却|而不)(?=[^,，]{0,6}[不禁勿未])"
+    r"|,? \b(?:but|however|whereas|although|though|yet)\b|,? (?:not|never|except)\b|, (?:it|this|they|these|he|she|we|you|do|does|keep|avoid|and (?:is|are|was|were|has|have|can|may|must|should|it|they))\b",
+    re.IGNORECASE,
+)
+
+
+def _use(ctx: Context, sentence: Sentence, offset: int, words: str) -> Iterator[Draft]:
+    stop = _NEXT_CLAUSE.search(words)
+    kept = (words[: stop.start()] if stop else words).rstrip(" 。.,，;；")
     if kept.count("(") > kept.count(")"):
         kept = kept[: kept.rindex("(")].rstrip()
+    if not kept:
+        return
     start = sentence.start + offset
     text = ctx.text(start, start + len(kept))
-    return ctx.draft(
+    yield ctx.draft(
         Relation.USED_FOR, text, NodeLabel.USE, (sentence.start, sentence.end), key=use_key(text),
         properties={"text": text}, section=sentence.sds,
     )  # fmt: skip
@@ -231,6 +243,8 @@ def _mixtures_with_air(ctx: Context, sentence: Sentence, words: str) -> Iterator
         group = "zh" if match["zh"] else "en"
         if ctx.about_other(match[f"{group}_name"].strip()):
             continue
+        if re.search(r"不|未|无|非|难|禁|勿", words[match.end("zh") : match.end()] if match["zh"] else ""):
+            continue  # "2.5%~12.8%时不会爆炸"
         found = parse_quantities(match[group], dimension="percent")
         if (
             len(found) == 1

@@ -9,6 +9,7 @@ from typing import Any
 from corpus.quantities import Quantity, parse_quantities
 from kg.extraction.context import Context
 from kg.extraction.model import Draft
+from kg.extraction.owner import named_behind
 from kg.extraction.vocabulary import field_of
 from kg.schema import NodeLabel, Relation
 
@@ -102,6 +103,7 @@ def _doses(
         if _BETWEEN.search(scope) or _of_another(ctx, scope):
             continue
         lead = label_start if not marks and label_start < start and end - label_start < 200 else start + begin
+        found = [q for q in found if not named_behind(ctx, scope[q.end :])]
         for quantity in found[:1] if len(found) == 1 or not _each_bracketed(scope, found) else found:
             drafts.append(_dose(ctx, endpoint, quantity, scope, len(found) == 1, start + begin, lead, sds))
     return drafts

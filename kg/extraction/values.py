@@ -12,6 +12,7 @@ from corpus.units import parse_unit
 from kg.extraction.context import Context
 from kg.extraction.focus import Focus, focuses
 from kg.extraction.model import Draft, Entry
+from kg.extraction.owner import foreign, named_behind
 from kg.schema import PROPERTIES, DropReason, NodeLabel, Property, Relation
 
 # other units in which a property is given besides its own kind
@@ -85,7 +86,9 @@ def _property(ctx: Context, entry: Entry, prop: Property) -> list[Draft]:
         if prop is Property.SOLUBILITY_IN_WATER and re.search(r"water|水", entry.label_text, re.IGNORECASE):
             return _textual(ctx, entry, prop)
         return _unread(ctx, entry, prop)
-    return [_measured(ctx, entry, prop, quantity) for quantity in quantities[:6]]
+    dissolved = prop is Property.SOLUBILITY_IN_WATER
+    own = [q for q in quantities if not foreign(ctx, words, q.start, q.end, solvent=dissolved)]
+    return [_measured(ctx, entry, prop, quantity) for quantity in own[:6]]
 
 
 def quantities_of(words: str, prop: Property, unit: str) -> list[Quantity]:
@@ -242,6 +245,8 @@ def _explosive_limits(ctx: Context, entry: Entry) -> list[Draft]:
     ]
     if len(ranges) != 1 or len(quantities) != 1:
         return _unread(ctx, entry, Property.LOWER_EXPLOSIVE_LIMIT)
+    if foreign(ctx, words, ranges[0].start, ranges[0].end):
+        return []
     return limits_of(
         ctx,
         ranges[0],
@@ -567,7 +572,7 @@ def _limit(
     part = re.split(r"[;；。]", words[at:stop])[0]
     part = re.sub(r"[,，、]\s*$", "", part)
     quantity = concentration(part)
-    if quantity is None or quantity.start > 3:
+    if quantity is None or quantity.start > 3 or named_behind(ctx, part[quantity.end :]):
         return None
     name, jurisdiction = limit_kind(kind, body)
     value = quantity.as_value()
