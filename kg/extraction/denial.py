@@ -68,6 +68,10 @@ _ITEM_AFTER = re.compile(
     re.IGNORECASE,
 )
 # what is said of one item alone, not of those before it
+_NO_NEED = re.compile(
+    r"不必|不需|无需|无须|不用(?!于)|没有必要|\b(?:need not|needn't|no need|not (?:need|needed|necessary|required|have to))\b",
+    re.IGNORECASE,
+)
 _SINGULAR = re.compile(r"\b(?:does|is|was|has|excepted|excluded)\b|除外", re.IGNORECASE)
 _BUT = re.compile(r"\b(?:but|however|rather|instead)\b|但|而是|而为|而属于|而应|仍", re.IGNORECASE)
 
@@ -75,8 +79,8 @@ _HARD = re.compile(r"[\n|。;；!?！？]|(?<=[a-z]{4})\.\s+(?=[A-Z(])|(?<=[)%\d
 _COMMA = re.compile(r"[,，](?!\d{3}(?!\d))")
 _CODE = re.compile(r"(?:EUH|[HP])\d{3}[A-Za-z]{0,2}(?:\s*\+\s*[HP]?\d{3}[A-Za-z]{0,2})*")
 _FILLER = re.compile(
-    r"\b(?:applicable|classified|assigned|required|listed|needed|as|for|with|to|the|be|been|meet|meeting|meets|criteria|of|hazard|statements?|codes?|category|cat|an?|any|is|are|and|or|in|also)\b"
-    r"|分类为|归类为|列为|列入|要求|需要|被|适用于?|为|于|的|符合|满足|标准|条件|类别?|在|内|属于|是|危险性?说明|防范说明|和|及|与|或|等|分|归|列",
+    r"\b(?:carry|carries|longer|subject|ADR|have|has|bear|applicable|classified|assigned|required|listed|needed|as|for|with|to|the|be|been|meet|meeting|meets|criteria|of|hazard|statements?|codes?|category|cat|an?|any|is|are|and|or|in|also)\b"
+    r"|分类为|归类为|列为|列入|要求|需要|被|包括|具有|包含|含有?|带|适用于?|为|于|的|符合|满足|标准|条件|类别?|在|内|属于|是|危险性?说明|防范说明|和|及|与|或|等|分|归|列",
     re.IGNORECASE,
 )
 _NOT_CLASSED = re.compile(
@@ -140,6 +144,15 @@ def _denied_at(draft: Draft, plain: str, quote: tuple[int, int], anchor: tuple[i
         return _name_denied(draft, before, after, plain[max(0, plain.rfind("\n", 0, anchor[0])) : anchor[0]])
     if draft.relation is Relation.USED_FOR:
         return _use_denied(before, plain[anchor[0] : anchor[1]])
+    if draft.relation in {Relation.STORE_APART_FROM, Relation.REQUIRES_PPE} and _NO_NEED.search(
+        _segment_before(before)
+    ):
+        return True
+    if draft.relation is Relation.NOT_EXTINGUISHED_BY:  # "并非不能用水", "不得使用二氧化碳以外的灭火剂"
+        return bool(
+            re.search(r"(?:并非|不是|并不是)(?:不|禁)[^,，]*$", before)
+            or re.match(r"\s*(?:以外|之外|除外)", after)
+        )
     if draft.relation in _LISTED:
         return _item_denied(draft, plain, begin, before, after)
     return False
@@ -175,12 +188,15 @@ def _code_denied(before: str, after: str, line: str) -> bool:
     if _listed_as_denied(line) or _after_codes(after):
         return True
     near = _BUT.split(before)[-1]
+    if _PAST.search(_segment_before(near)):
+        return True
     for match in _NOT.finditer(near):
         rest = _FILLER.sub(" ", _CODE.sub(" ", near[match.end() :]))
         if not re.search(r"[A-Za-z一-鿿\d]", rest):
             return True
     opened = re.search(r"([^()]*)\(\s*$", near)
-    return bool(opened and _NOT_CLASSED.search(_segment_before(opened[1])))
+    said = _segment_before(opened[1]) if opened else ""
+    return bool(_NOT_CLASSED.search(said) or re.search(r"\bno longer\b", said, re.IGNORECASE))
 
 
 def _listed_as_denied(line: str) -> bool:
@@ -212,6 +228,8 @@ def _name_denied(draft: Draft, before: str, after: str, line: str) -> bool:
     if draft.relation is Relation.CLASSIFIED_AS:
         return bool(
             _NOT_CLASSED.search(near)
+            or _PAST.search(near)
+            or re.search(r"\bno longer\b", near, re.IGNORECASE)
             or re.search(r"不是|并非|没有|除(?!了)|\b(?:not|except|excluding|without)\b", near, re.IGNORECASE)
         )
     near = near[-30:]

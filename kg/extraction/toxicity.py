@@ -9,8 +9,8 @@ from typing import Any
 from corpus.quantities import Quantity, parse_quantities
 from kg.extraction.context import Context
 from kg.extraction.model import Draft
-from kg.extraction.owner import named_behind
-from kg.extraction.vocabulary import field_of
+from kg.extraction.owner import name_like, named_before, named_behind
+from kg.extraction.vocabulary import field_of, shadow
 from kg.schema import NodeLabel, Relation
 
 _ENDPOINT = re.compile(
@@ -57,7 +57,10 @@ def toxicity(ctx: Context) -> list[Draft]:
             begin = entry.label_start if at == 0 and _TESTED.search(entry.label_text) else start
             named = owner = dose_owner(ctx, ctx.shadow(start, end)) or owner
             made = _doses(ctx, begin, end, entry.sds, fallback[1] if fallback else "", entry.label_start)
-            drafts += [replace(draft, subject=owner) for draft in made] if owner else made
+            if owner:
+                drafts += [replace(draft, subject=owner) for draft in made]
+            else:
+                drafts += [draft for draft in made if not _named_in_front(ctx, draft, begin)]
             drafts += _iarc(ctx, start, end, entry.sds)
     for sentence in ctx.reading.sentences:
         if any(a <= sentence.start < b for a, b in taken):
@@ -107,6 +110,13 @@ def _doses(
         for quantity in found[:1] if len(found) == 1 or not _each_bracketed(scope, found) else found:
             drafts.append(_dose(ctx, endpoint, quantity, scope, len(found) == 1, start + begin, lead, sds))
     return drafts
+
+
+def _named_in_front(ctx: Context, draft: Draft, start: int) -> bool:
+    """Whether another substance is named right before a dose ("乙醇 7060 mg/kg（大鼠经口）", "乙醇 LD50：…")."""
+    at = ctx.shadow(start, draft.end).rfind(shadow(draft.object))
+    lead = re.split(r"[;；。,，]", ctx.shadow(start, start + max(at, 0)))[-1]
+    return name_like(named_before(ctx, _ENDPOINT.sub(" ", lead)))
 
 
 def _of_another(ctx: Context, scope: str) -> bool:

@@ -165,6 +165,10 @@ def test_withdrawn_limits(row: str, expected: list[float]) -> None:
         ("急性毒性 | 家兔经皮LD50：20000mg/kg（丁酮）", []),
         ("急性毒性 | LD50：5800 mg/kg（大鼠经口）", [5800]),
         ("急性毒性 | LD50：7060 mg/kg（大鼠经口，乙醇）", []),
+        ("急性毒性 | 乙醇 LD50：7060 mg/kg（大鼠经口）", []),
+        ("LD50 | 乙醇 7060 mg/kg（大鼠经口）", []),
+        ("LD50 | 丙酮 5800 mg/kg（大鼠经口）", [5800]),
+        ("LD50 | butanone 2737 mg/kg (rat, oral)", []),
         ("LD50 | 5800 mg/kg (rat, oral); 2700 mg/kg (rat, oral, butanone)", [5800]),
         ("LD50 | Rat, oral: 5800 mg/kg; dermal rabbit: no deaths at 20 g/kg", [5800]),
     ],
@@ -213,6 +217,26 @@ def test_codes_that_do_not_apply(row: str, codes: list[str]) -> None:
 def test_classes_that_do_not_apply(row: str, slugs: list[str]) -> None:
     found = [d for d in rows(row) if d.relation is Relation.CLASSIFIED_AS and d.polarity is Polarity.POSITIVE]
     assert sorted(d.properties["hazard"] for d in found) == slugs
+
+
+@pytest.mark.parametrize(
+    ("section", "line", "relation", "expected"),
+    [
+        ("第8部分 接触控制/个体防护", "手防护：不需戴橡胶手套。", Relation.REQUIRES_PPE, []),
+        ("第7部分 操作处置与储存", "不必与氧化剂分开存放。", Relation.STORE_APART_FROM, []),
+        ("第7部分 操作处置与储存", "应与氧化剂分开存放。", Relation.STORE_APART_FROM, ["氧化剂"]),
+        ("第5部分 消防措施", "并非不能用水灭火。", Relation.NOT_EXTINGUISHED_BY, []),
+        ("第5部分 消防措施", "不得使用二氧化碳以外的灭火剂。", Relation.NOT_EXTINGUISHED_BY, []),
+        ("第5部分 消防措施", "不得使用直流水。", Relation.NOT_EXTINGUISHED_BY, ["直流水"]),
+        ("第2部分 危险性概述", "H225；H340除外", Relation.HAS_H, ["H225"]),
+        ("第2部分 危险性概述", "H225；不含H340", Relation.HAS_H, ["H225"]),
+        ("第2部分 危险性概述", "H225；非H350", Relation.HAS_H, ["H225"]),
+    ],
+)
+def test_measures_and_codes_that_a_sheet_denies(
+    section: str, line: str, relation: Relation, expected: list[str]
+) -> None:
+    assert objects(kept(f"{ZH}\n## {section}\n\n{line}\n"), relation) == expected
 
 
 def test_criteria_that_are_not_met_on_a_sheet() -> None:
