@@ -86,8 +86,8 @@ def _products(stage: str, steps: dict[str, Any]) -> Iterable[str]:
             yield "acquire.names" if step == _NAMES else stage
 
 
-def described(found: dict[str, Any]) -> str:
-    """The backlog in words; empty where there is none."""
+def described(found: dict[str, Any], *, running: bool = False) -> str:
+    """The backlog in words; empty where there is none. While a run is at work no second one is advised."""
     if not found["stages"]:
         return ""
     pages = found["pages"]
@@ -95,4 +95,4 @@ def described(found: dict[str, Any]) -> str:
         f"{stage} ({pages} page{'' if pages == 1 else 's'})" if stage == "curate" and pages else stage
         for stage in found["stages"]
     ]
-    return f"{', '.join(words)}; to catch up: {found['command']}"
+    return f"{', '.join(words)}; " + ("a run is at work" if running else f"to catch up: {found['command']}")

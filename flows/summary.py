@@ -167,7 +167,8 @@ def lines(figures: dict[str, Any], stages: dict[str, Any]) -> list[tuple[str, st
             ", ".join(f"{name} {s:.1f} s" for name, s in stage_seconds(stages).items()) or "–",
         ),
     ]
-    late = backlog.described(figures["behind"])
+    last = figures["last_run"] or {}
+    late = backlog.described(figures["behind"], running=last.get("state") == "running")
     return [*result, ("behind", late)] if late else result
 
 

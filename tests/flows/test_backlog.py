@@ -83,6 +83,7 @@ def test_stages_read_from_those_that_worked_after_them(data_dir: Path) -> None:
     assert behind(catalogue)["stages"] == ["questions", "evaluate"]  # chunks are cut from documents
     ran(catalogue, 3, {"questions": 1})
     assert described(behind(catalogue)) == "evaluate; to catch up: hchem run evaluate"
+    assert described(behind(catalogue), running=True) == "evaluate; a run is at work"
     ran(catalogue, 4, {"evaluate": 1}, parameters={"limit": 3})  # a part of it is not all of it
     assert behind(catalogue)["stages"] == ["evaluate"]
     ran(catalogue, 5, {"evaluate": 0})
