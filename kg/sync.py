@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from corpus.catalogue import Catalogue
-from corpus.catalogue.tables import Assertion, Document
+from corpus.catalogue.tables import Assertion, Document, LedgerRow
 from kg import queries
 from kg.projection import (
     NAMED,
@@ -103,13 +103,26 @@ def remove_vanished(catalogue: Catalogue, store: GraphStore, run_id: str = "", b
 
 
 def rebuild(catalogue: Catalogue, store: GraphStore, run_id: str = "", bite: int = 200) -> Counters:
-    """Drop the graph and load all of it from the catalogue."""
+    """Drop the graph and load all of it from the catalogue.
+
+    What the record says of the graph does not count until it is whole again: after a
+    kill the next run writes everything anew instead of trusting a torso.
+    """
+    recorded = LedgerRow.step.in_(("graph.sync", "graph.snapshot"))
+    with catalogue.writing() as session:
+        before = {
+            (r.step, r.item_id): r.fingerprint for r in session.scalars(select(LedgerRow).where(recorded))
+        }
+        session.execute(update(LedgerRow).where(recorded).values(fingerprint=""))
     store.clear()
     with catalogue.reading() as session:
         documents = graph_documents(session)
     done, described = Counters(), Described()
     for at in range(0, len(documents), bite):
         done.add(sync_documents(catalogue, store, documents[at : at + bite], run_id, described))
+    with catalogue.writing() as session:
+        for row in session.scalars(select(LedgerRow).where(recorded, LedgerRow.fingerprint == "")):
+            row.fingerprint = before.get((row.step, row.item_id), "")
     return done
 
 

@@ -113,6 +113,7 @@ def _as_read(root: Element, numbers: Numbers, *, marked: bool) -> Element:
     cleaning returns must mean to others what it meant here.
     """
     for _ in range(_READINGS):
+        settle_orphans(root)  # what was removed since may have left others loose
         body = root.find("body")
         if body is None or not len(body) or _reads_back(body[0], numbers):
             return root
@@ -125,10 +126,10 @@ def _as_read(root: Element, numbers: Numbers, *, marked: bool) -> Element:
             numbers.mark()
         root = reread(_written(body[0]))
         numbers.rebind(root)
-        settle_orphans(root)
         if not marked:
             strip_marks(root)
         _sole_main(root)
+    settle_orphans(root)
     return root
 
 

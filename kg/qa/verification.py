@@ -317,9 +317,23 @@ def list_is_whole(members: Sequence[Fact]) -> bool:
         known = {code for fact in members for code in _CODE.findall(fact.object + " " + fact.words)}
         return {code for stretch in stretches for code in _CODE.findall(stretch)} <= known
     words = sorted({fact.words.strip() for fact in members if fact.words.strip()}, key=len, reverse=True)
-    if not words:
+    if not words or _goes_on(members[0].source.text, members[-1].end):
         return False
     return all(not _residue(stretch, words) for stretch in stretches)
+
+
+_MORE = re.compile(
+    r"[还還也亦]应?(?:应|應|须|須|要|需)?(?:避免|不得|不可|不能|禁止|与|與|包括)|此外|另外|除此之外|同时(?:应|須|须)?避免|同樣|同样"
+    r"|\b(?:also|in addition|additionally|furthermore|moreover|further)\b",
+    re.IGNORECASE,
+)
+
+
+def _goes_on(text: str, end: int) -> bool:
+    """Whether the section says more of the kind behind a list."""
+    following = text[end:]
+    heading = re.search(r"^#{1,6} ", following, re.MULTILINE)
+    return _MORE.search(following[: heading.start()] if heading else following[:600]) is not None
 
 
 _BOUNDARY = re.compile(r"[\n。|]|\.(?=\s|$)")
@@ -366,9 +380,17 @@ def _residue(stretch: str, words: Sequence[str]) -> str:
     return _SEPARATORS.sub("", head + " " + rest)
 
 
+@lru_cache(maxsize=32)
+def _plain(text: str) -> str:
+    return plain(text)
+
+
 def _in_text(key: str, members: Sequence[Fact], facts: Facts) -> bool:
-    """Whether any name of the denied item stands in the list's lines after all."""
-    lines = plain(" ".join(_stretches(members[0].source.text, members)))
+    """Whether any name of the denied item stands in the document after all, in the list or elsewhere.
+
+    A sheet that names it in another sentence may well mean it there ("also avoid …").
+    """
+    lines = _plain(members[0].source.text)
     names = {plain(key.rpartition(":")[2])} if _CODE.fullmatch(key) else set()
     for label in NodeLabel:
         names |= facts.names(label, key)

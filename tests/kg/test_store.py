@@ -370,6 +370,36 @@ def test_removed_document_is_pending_in_the_snapshot_step(
     handle.close()
 
 
+def test_a_rebuild_that_was_cut_off_is_not_trusted(
+    sqlite_catalogue: Catalogue, tmp_path: Path, store: GraphStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(sqlite_catalogue, FEW)
+    settings = GraphSettings(heap="256m")
+    handle = GraphHandle(settings, tmp_path)
+    sync = GraphSync(handle, settings)
+    snapshot = GraphSnapshotStep(handle, sync)
+    ctx = StageContext(sqlite_catalogue, "run-1")
+    run_step(sync, ctx)
+    run_step(snapshot, ctx)
+    rebuild(sqlite_catalogue, handle.store, bite=1)
+    assert pending(sync, ctx) == pending(snapshot, ctx) == []
+
+    def cut_off(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("kg.sync.sync_documents", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            rebuild(sqlite_catalogue, handle.store, bite=1)
+    assert verify_graph(sqlite_catalogue, handle.store) != []
+    assert pending(sync, ctx)
+    assert pending(snapshot, ctx)
+    run_step(sync, ctx)
+    run_step(snapshot, ctx)
+    assert verify_graph(sqlite_catalogue, handle.store) == []
+    handle.close()
+
+
 def test_agents_meet_across_languages(sqlite_catalogue: Catalogue, store: GraphStore) -> None:
     fill(sqlite_catalogue, FEW[:1])
     load(sqlite_catalogue, store)
