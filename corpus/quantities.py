@@ -497,6 +497,8 @@ def _repeats(first: tuple[_Reading, Unit | None], reading: _Reading, unit: Unit 
     """The same value in another unit: equal within the rounding of either."""
     if unit is None or first[1] is None or not same_dimension(unit, first[1].pint):
         return False
+    if unit == first[1] and (first[0].low, first[0].high) != (reading.low, reading.high):
+        return False  # 13 ℃ and 16 ℃ are two values, however near in kelvin
     one, two = _si(first[0], first[1]), _si(reading, unit)
     for a, b in zip(one[:2], two[:2], strict=True):
         if (a is None) != (b is None):
@@ -563,6 +565,12 @@ _DURATION_UNIT = {"h": "h", "小": "h", "m": "min", "分": "min", "d": "d", "天
 def _conditions(
     text: str, left: int, right: int, reading: _Reading, others: list[_Reading]
 ) -> dict[str, str]:
+    # a bracket with a value of its own ("13 ℃（开杯：16 ℃）") speaks of that value
+    for opened in re.finditer(r"\([^()]*\)", text[reading.end : right]):
+        a, b = reading.end + opened.start(), reading.end + opened.end()
+        if any(a <= o.start < b and _same_kind(reading, o) for o in others):
+            others = [o for o in others if not a <= o.start < b]
+            text = text[:a] + " " * (b - a) + text[b:]
     context = text[left : reading.start] + " " + text[reading.end : right] + " "
     # what belongs to the unit itself ("vol%") is a basis too
     context += text[reading.start : reading.end]
@@ -584,6 +592,10 @@ def _conditions(
         if kind and kind not in found:
             found[kind] = text[other.start : other.end].strip()
     return found
+
+
+def _same_kind(reading: _Reading, other: _Reading) -> bool:
+    return bool(reading.unit and other.unit and same_dimension(other.unit, reading.unit.pint))
 
 
 def _in_other_terms(reading: _Reading, other: _Reading) -> bool:

@@ -16,6 +16,11 @@ _STORAGE = re.compile(r"储|贮|storage", re.IGNORECASE)
 _PPE_CONTEXT = re.compile(r"防护|接触|protecti|exposure|ppe", re.IGNORECASE)
 _DISPOSAL = re.compile(r"废弃|处置|disposal|waste", re.IGNORECASE)
 _TEXT_LIMIT = 1500
+# points to another place and says nothing itself
+_ELSEWHERE = re.compile(
+    r"^(?:另|也)?请?(?:参[见照阅考]|见(?!效))[^。;；,，]{0,40}[。.]?$|^(?:please )?(?:see|refer to)\b[^.;,]{0,80}\.?(?:\d+\.?)?$",
+    re.IGNORECASE,
+)
 
 
 def measures(ctx: Context) -> list[Draft]:
@@ -67,7 +72,7 @@ def _card_advice(ctx: Context) -> list[Draft]:
             if known is None or known[1].family != "first_aid" or len(row) <= column:
                 continue
             words = ctx.text(row[column].start, row[column].end).strip()
-            if len(words) < 4 or is_no_data(words):
+            if len(words) < 4 or is_no_data(words) or _ELSEWHERE.match(words):
                 continue
             route = {"route": Route(known[1].name).value}
             drafts.append(
@@ -101,7 +106,7 @@ def _instruction(
     ctx: Context, relation: Relation, kind: MeasureKind, entry: Entry, extra: dict[str, str]
 ) -> Draft | None:
     words = ctx.text(entry.start, entry.end)
-    if len(words) > _TEXT_LIMIT or len(words) < 4:
+    if len(words) > _TEXT_LIMIT or len(words) < 4 or _ELSEWHERE.match(words.strip()):
         return None
     properties = {"kind": kind.value, "text": words, **extra}
     return ctx.draft(

@@ -14,7 +14,8 @@ from kg.schema import MeasureKind, Modality, NodeLabel, Polarity, Relation, list
 Span = tuple[int, int]
 
 _OPEN_LIST = re.compile(
-    r"等|例如|包括|诸如|如[：:]|\betc\b|such as|including|for example|e\.g\.|among others", re.IGNORECASE
+    r"等|例如|比如|包括|诸如|尤其|特别是|如[：:]|(?:^|[,，、;；(])\s*如(?!果|何)|\bespecially\b|\bparticular(?:ly)?\b|\betc\b|such as|including|for example|e\.g\.|among others",
+    re.IGNORECASE,
 )
 _EXCEPTED = re.compile(
     r"除(?!尘|草|虫)|以外|\b(?:except|excluding|unless|not|none|other than|apart from|compatible)\b",
@@ -27,11 +28,21 @@ _BAD_ITEM = re.compile(
 )
 # no name of matter, whatever it ends like: what denies or excepts, and clauses that were not cut
 _NEVER_ITEM = re.compile(
-    r"除|相容|兼容|剧烈|激烈|猛烈|混合(?=时|后|会|可)|相遇|[时后]$|(?:存在|条件|情况|作用)下|^[在与]|混淆"
-    r"|\b(?:except|excluding|unless|none|neither|nor|not|never|but|known|other than|apart from|compatible|compatibility|confused|violently|vigorously)\b",
+    r"除|相容|兼容|剧烈|激烈|猛烈|混合(?=时|后|会|可)|相遇|^(?:另|也)?请?(?:参[见照阅考]|见)|[时后]$|(?:存在|条件|情况|作用)下|^[在与]|混淆"
+    r"|\b(?:see|refer|except|excluding|unless|none|neither|nor|not|never|but|known|other than|apart from|compatible|compatibility|confused|violently|vigorously)\b",
     re.IGNORECASE,
 )
 _LEAD = re.compile(r"^(?:以及|和|及|与|或|and|or|the|some|most|other|suitable:?|推荐:?)\s*", re.IGNORECASE)
+_EXAMPLE = re.compile(
+    r"^(?:尤其是?|特别是|例如|比如|诸如|如(?!果|何)"
+    r"|(?:especially|particularly|in particular|such as|for example|for instance|e\.g\.?|including)(?![a-z]))[:：,]?\s*",
+    re.IGNORECASE,
+)
+# what follows a class as its examples, and what says that the list goes on
+_TAIL = re.compile(
+    r"(?<=.)(?:等等?|,?\s+etc\.?|\s*(?:例如|诸如|尤其是|特别是).*|\s+(?:especially|particularly|such as|for example|e\.g\.).*)$",
+    re.IGNORECASE,
+)
 _CONDITION = re.compile(r"\s+(in the presence of|with (?=\w+$)|in contact with|at |above )", re.IGNORECASE)
 
 
@@ -70,6 +81,13 @@ def _without_lead(ctx: Context, span: Span) -> Span:
     while match and match.end() and not _known(ctx.shadow(start, end)):
         start += match.end()
         match = _LEAD.match(ctx.shadow(start, end))
+    example = _EXAMPLE.match(ctx.shadow(start, end))
+    if example and example.end() < end - start:
+        return _without_lead(ctx, (start + example.end(), end))
+    words = ctx.shadow(start, end)
+    tail = _TAIL.search(words)
+    if tail and word_form(words) not in groups() and word_form(words) not in agents():
+        end = start + tail.start()
     return start, end
 
 
@@ -120,7 +138,7 @@ def item_of(ctx: Context, span: Span) -> tuple[Span, dict[str, str]] | None:
 
 
 def _first_sentence(ctx: Context, start: int, end: int) -> Span:
-    match = re.search(r"。|\.(?=\s|$)|\n\n", ctx.shadow(start, end))
+    match = re.search(r"。|(?<!e\.g)(?<!i\.e)\.(?=\s|$)|\n\n", ctx.shadow(start, end))
     return (start, start + match.start()) if match else (start, end)
 
 
@@ -344,6 +362,9 @@ def _forbidden(ctx: Context, sentence: Sentence) -> list[Draft]:
     words = ctx.shadow(sentence.start, sentence.end)
     drafts = []
     for match in _FORBID.finditer(words):
+        when = _in_what_fire(words[: match.start()])
+        if when is None:
+            continue
         group = next(name for name in ("zh", "vain", "en", "list") if match[name])
         offset = sentence.start + match.start(group)
         part = match[group]
@@ -359,7 +380,10 @@ def _forbidden(ctx: Context, sentence: Sentence) -> list[Draft]:
                 ctx, Relation.NOT_EXTINGUISHED_BY, span, (sentence.start, sentence.end), sentence.sds
             )
             if draft and draft.object_key:
-                drafts.append(replace(draft, conditions=_aimed(ctx, span[1], offset + len(part))))
+                aimed = {} if group == "list" else _aimed(ctx, span[1], offset + len(part))
+                if when and aimed:
+                    aimed = {"note": aimed["when"]}
+                drafts.append(replace(draft, conditions={**aimed, **({"when": when} if when else {})}))
     return drafts
 
 
@@ -373,6 +397,32 @@ _PUT_OUT = re.compile(
     r"|^\s*,|^\s*(?:as (?:an )?extinguish\w+.*|to (?:extinguish|fight)\b.*|for (?:fire)?\s?(?:extinguish|fight)\w+.*)$",
     re.IGNORECASE,
 )
+
+
+_ANY_FIRE = re.compile(
+    r"^(?:本品|该品|其|一旦|发生|如|若)*(?:灭火|着火|起火|失火|火灾|燃烧|扑救|救火|火场)(?:火灾|发生)?(?:时|中|后|情况下)?$"
+    r"|^(?:in (?:case|the event) of (?:an? )?fire|when (?:fighting|extinguishing) (?:an? |the )?fires?|during fire-?\s?fighting)$",
+    re.IGNORECASE,
+)
+_SOME_FIRE = re.compile(
+    r"(?:(?:时|下|中|后)|[大小]火|初期火灾)$|^(?:for|in|with|on|when|if|where|during|at)\b", re.IGNORECASE
+)
+_SIZED = re.compile(
+    r"[大小]火|初期火|\b(?:large|small|big|major|minor|incipient|massive)\b[\w\s-]*\bfires?\b", re.IGNORECASE
+)
+
+
+def _in_what_fire(before: str) -> str | None:
+    """The circumstance under which a medium is forbidden ("大火时", "For large fires"), "" for any fire.
+
+    None where fires of a kind are spoken of in words that are no plain circumstance.
+    """
+    said = re.split(r"[,，。;；:：\n]|\.\s", before.rstrip(" ,，"))[-1].strip(" *-")
+    if _ANY_FIRE.match(said):
+        return ""
+    if _SOME_FIRE.search(said):
+        return said
+    return None if _SIZED.search(said) else ""
 
 
 def _aimed(ctx: Context, start: int, end: int) -> dict[str, str]:

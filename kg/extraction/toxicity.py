@@ -27,6 +27,12 @@ _TESTED = re.compile(r"50\s*\((?!median|mean|半数)[^()]+\)", re.IGNORECASE)
 _DOSE_OF = re.compile(
     r"(?:\bfor|\bof|对)\s+(?P<name>[^,;()]{3,60}?)\s+(?:has|have|is|was|were|in)\b", re.IGNORECASE
 )
+# of another substance, or of a test in which nothing died: no dose of the subject
+_NOT_ITS = re.compile(
+    r"代谢(?:产)?物|交叉参照|类推|类比|(?:无|未见|没有|未发生|未出现)(?:动物)?死亡"
+    r"|\bmetabolites?\b|\bread[- ]?across\b|\banalog(?:ue)?s?\b|\bno (?:mortality|deaths?|lethality)\b",
+    re.IGNORECASE,
+)
 _BETWEEN = re.compile(r"\bbetween\s+[\d.,]+\s*(?:and|to)\s|介于", re.IGNORECASE)
 
 
@@ -55,6 +61,8 @@ def toxicity(ctx: Context) -> list[Draft]:
         for at, (start, end) in enumerate(ctx.segments(entry.start, entry.end)):
             # the label may say of whom: "LC50 (rainbow trout, 96 h): 5540 mg/L"
             begin = entry.label_start if at == 0 and _TESTED.search(entry.label_text) else start
+            if _NOT_ITS.search(entry.label_text):
+                continue
             named = owner = dose_owner(ctx, ctx.shadow(start, end)) or owner
             made = _doses(ctx, begin, end, entry.sds, fallback[1] if fallback else "", entry.label_start)
             if owner:
@@ -103,7 +111,7 @@ def _doses(
             key=lambda q: q.start,
         )
         found = [q for q in found if begin + q.start >= after or not marks]
-        if _BETWEEN.search(scope) or _of_another(ctx, scope):
+        if _BETWEEN.search(scope) or _of_another(ctx, scope) or _NOT_ITS.search(scope):
             continue
         lead = label_start if not marks and label_start < start and end - label_start < 200 else start + begin
         found = [q for q in found if not named_behind(ctx, scope[q.end :])]

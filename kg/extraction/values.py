@@ -12,7 +12,7 @@ from corpus.units import parse_unit
 from kg.extraction.context import Context
 from kg.extraction.focus import Focus, focuses
 from kg.extraction.model import Draft, Entry
-from kg.extraction.owner import foreign, named_behind
+from kg.extraction.owner import foreign, named_before, named_behind
 from kg.schema import PROPERTIES, DropReason, NodeLabel, Property, Relation
 
 # other units in which a property is given besides its own kind
@@ -88,7 +88,7 @@ def _property(ctx: Context, entry: Entry, prop: Property) -> list[Draft]:
         return _unread(ctx, entry, prop)
     dissolved = prop is Property.SOLUBILITY_IN_WATER
     own = [q for q in quantities if not foreign(ctx, words, q.start, q.end, solvent=dissolved)]
-    return [_measured(ctx, entry, prop, quantity) for quantity in own[:6]]
+    return [made for quantity in own[:6] if (made := _measured(ctx, entry, prop, quantity)) is not None]
 
 
 def quantities_of(words: str, prop: Property, unit: str) -> list[Quantity]:
@@ -128,13 +128,60 @@ def _textual(ctx: Context, entry: Entry, prop: Property) -> list[Draft]:
     ]  # fmt: skip
 
 
-def _measured(ctx: Context, entry: Entry, prop: Property, quantity: Quantity) -> Draft:
+def _measured(ctx: Context, entry: Entry, prop: Property, quantity: Quantity) -> Draft | None:
     start, end = entry.start + quantity.start, entry.start + quantity.end
     span = _evidence(ctx, entry, start, end)
+    bracketed = _label_circumstances(ctx, prop, entry.label_text)
+    if bracketed is None:
+        return None
     if span[0] <= entry.label_start:
-        said = label_conditions(prop.value, entry.label_text)
+        said = {**bracketed, **label_conditions(prop.value, entry.label_text)}
         quantity = replace(quantity, conditions={**said, **quantity.conditions})
     return measurement_draft(ctx, prop, quantity, start, end, span, entry.sds)
+
+
+_CIRCUMSTANCES = ("method", "form", "pressure", "concentration")
+
+
+def _label_circumstances(ctx: Context, prop: Property, label: str) -> dict[str, str] | None:
+    """What a label's brackets say of the value ("沸点（2.7 kPa）", "pH (1% solution)"); None for what is not understood."""
+    found: dict[str, str] = {}
+    for text in re.findall(r"[(\[【]([^()\[\]【】]+)[)\]】]", label):
+        if parse_unit(text.strip()):
+            continue
+        if _REDUCED.search(text) and not re.search(r"\d", text):
+            return None
+        # read beside a quantity whose unit is none of the circumstances'
+        (probe,) = parse_quantities(f"1 mPa·s ({text})", dimension="Pa*s")[:1] or (None,)
+        said = dict(probe.conditions) if probe else {}
+        if (
+            not said
+            and re.search(r"\d", text)
+            and not re.search(r"=\s*1|1\s*=|v\s?/\s?v", text, re.IGNORECASE)
+        ):
+            said = label_conditions(prop.value, text)
+            if not said:
+                return None
+        if not said and named_before(ctx, text):
+            return None
+        found |= {name: plain_width(said[name]) for name in _CIRCUMSTANCES if name in said}
+    if PROPERTIES[prop].dimension == "pascal":
+        found.pop("pressure", None)
+    if PROPERTIES[prop].dimension == "percent":
+        found.pop("concentration", None)
+    return found
+
+
+_REDUCED = re.compile(r"减压|真空|负压|\b(?:reduced pressure|vacuum|in vacuo)\b", re.IGNORECASE)
+
+
+def _pressure_left_out(ctx: Context, span: tuple[int, int], start: int, end: int, quantity: Quantity) -> bool:
+    """ "减压沸点50℃": a value under a pressure that nobody states is no value."""
+    if "pressure" in quantity.conditions:
+        return False
+    before = re.split(r"[,，;；。]", ctx.shadow(min(span[0], start), start))[-1]
+    behind = re.sub(r"\([^()]*\d\s?(?:℃|°)[^()]*\)", " ", ctx.shadow(end, max(span[1], end)))
+    return bool(_REDUCED.search(before + " " + re.split(r"[,，;；。]", behind)[0]))
 
 
 def label_conditions(prop: str, label: str) -> dict[str, str]:
@@ -177,7 +224,9 @@ def measurement_draft(
         properties={"property": prop.value},
         value=value,
         section=sds,
-        rejected=_plausible(prop, quantity),
+        rejected=DropReason.BAD_QUANTITY
+        if _pressure_left_out(ctx, span, start, end, quantity)
+        else _plausible(prop, quantity),
     )
 
 
@@ -458,6 +507,15 @@ _JURISDICTION = {
 }  # fmt: skip
 
 
+_SOVIET = re.compile(r"USSR|Soviet", re.IGNORECASE)
+
+
+def _body_of(note: str) -> str:
+    """Whose a limit is by the remark beside it ("仅适用于前苏联", "former USSR only"), "" where none is named."""
+    found = re.search(_BODY, note)
+    return "前苏联" if _SOVIET.search(note) else found[0] if found else ""
+
+
 def limit_kind(kind: str, body: str = "") -> tuple[str, str]:
     """Kind of an exposure limit and whose it is ("PEL" is OSHA's, "PC-TWA" China's)."""
     plain = kind.upper() if kind.lower() in {"ceiling", "excursion limit"} else kind
@@ -519,7 +577,7 @@ def _limits(ctx: Context, start: int, end: int, sds: int | None, field: str) -> 
             match.end(),
             stop,
             kind,
-            match["body"] or "",
+            match["body"] or _body_of(match["note"] or ""),
             sds,
             over[1] if over else "",
         )
@@ -584,6 +642,10 @@ def _limit(
         value["conditions"] = {**value.get("conditions", {}), "note": shown}
         if "GBZ" in note[1]:
             jurisdiction = "CN"
+        elif name == "MAC" and (whose := _body_of(note[1])):
+            jurisdiction = _JURISDICTION.get(whose, "")
+        elif re.search(r"仅(?:适用|限|用|在)|\bonly\b", note[1], re.IGNORECASE):
+            return None  # of somebody whom the lists do not know
     begin = offset + start + (len(words[start:]) - len(words[start:].lstrip()))
     return limit_draft(ctx, name, jurisdiction, value, (begin, offset + at + len(part.rstrip())), sds,
                        ctx.text(offset + at + quantity.start, offset + at + quantity.end))  # fmt: skip

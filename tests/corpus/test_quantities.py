@@ -375,3 +375,15 @@ def test_dose_and_share_are_different_kinds() -> None:
 
 def test_numbers_of_a_text() -> None:
     assert numbers_in("１．５×10⁻³ 至 1,234") == ("1.5", "10", "3", "1,234")
+
+
+@pytest.mark.parametrize("text", ["13℃（开杯：16℃）", "13 °C (open cup: 16 °C)"])
+def test_a_bracket_with_its_own_value_lends_no_words(text: str) -> None:
+    (found,) = parse_quantities(plain_width(text), dimension="kelvin")
+    assert (found.minimum, dict(found.conditions)) == (13, {})
+
+
+@pytest.mark.parametrize("text", ["13℃（开杯，55°F）", "13 °C (open cup, 55 °F)"])
+def test_a_bracket_that_repeats_the_value_keeps_its_words(text: str) -> None:
+    (found,) = parse_quantities(plain_width(text), dimension="kelvin")
+    assert (found.minimum, dict(found.conditions)) == (13, {"method": "open cup"})

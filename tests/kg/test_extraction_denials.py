@@ -320,3 +320,115 @@ def test_names_of_what_it_is_not(row: str, expected: list[str]) -> None:
 )
 def test_numbers_of_transport_that_do_not_apply(row: str, numbers: list[str]) -> None:
     assert objects(rows(row), Relation.SHIPPED_AS) == numbers
+
+
+@pytest.mark.parametrize(
+    ("row", "prop", "expected"),
+    [
+        ("沸点（2.7 kPa）：30℃", "boiling_point", [("=", 30, 30, {"pressure": "2.7 kPa"})]),
+        ("Boiling point (20 mmHg): -20 °C", "boiling_point", [("=", -20, -20, {"pressure": "20 mmHg"})]),
+        ("闪点（开杯）：-9℃；闭杯：-18℃", "flash_point", [("=", -9, -9, {"method": "open cup"}), ("=", -18, -18, {"method": "closed cup"})]),
+        ("Flash point (open cup) | -9 °C", "flash_point", [("=", -9, -9, {"method": "open cup"})]),
+        ("pH（1%溶液）：7", "ph", [("=", 7, 7, {"concentration": "1%"})]),
+        ("pH (1% solution): 7", "ph", [("=", 7, 7, {"concentration": "1%"})]),
+        ("熔点（℃） | -94.7", "melting_point", [("=", -94.7, -94.7, {})]),
+        ("熔点（六水合物） | -10℃", "melting_point", []),
+        ("Flash point (hydrate) | -9 °C", "flash_point", []),
+        # under a pressure that nobody states
+        ("沸点 | 减压沸点50℃", "boiling_point", []),
+        ("沸点 | 56℃，减压下20℃", "boiling_point", [("=", 56, 56, {})]),
+        ("Boiling point: 50 °C under reduced pressure", "boiling_point", []),
+        ("Boiling point | 50 °C under vacuum", "boiling_point", []),
+        ("Boiling point (reduced pressure): 50 °C", "boiling_point", []),
+        # a bracket with a value of its own
+        ("闪点：13℃（开杯：16℃）", "flash_point", [("=", 13, 13, {})]),
+        ("Flash point: 13 °C (open cup: 16 °C)", "flash_point", [("=", 13, 13, {})]),
+        ("Flash point: 13 °C (open cup)", "flash_point", [("=", 13, 13, {"method": "open cup"})]),
+    ],
+)  # fmt: skip
+def test_circumstances_that_a_label_or_a_bracket_states(
+    row: str, prop: str, expected: list[tuple[Any, ...]]
+) -> None:
+    assert sorted(values(rows(row), prop), key=str) == sorted(expected, key=str)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "medium", "conditions"),
+    [
+        ("灭火剂：干粉、二氧化碳；大火时禁止用泡沫。", "泡沫", {"when": "大火时"}),
+        ("小火不可用水。", "水", {"when": "小火"}),
+        ("不可用水灭火。", "水", {}),
+        ("着火时不可用水灭火。", "水", {}),
+        ("For large fires do not use water jet.", "water jet", {"when": "For large fires"}),
+        ("In case of fire, do not use water jet.", "water jet", {}),
+        ("Do not use water jet.", "water jet", {}),
+    ],
+)
+def test_media_forbidden_under_a_circumstance(sentence: str, medium: str, conditions: dict[str, str]) -> None:
+    chinese = sentence[0] > "z"
+    head = ZH + "\n## 第5部分 消防措施\n\n" if chinese else EN + "\n## Section 5: Fire-fighting measures\n\n"
+    found = kept(head + sentence + "\n", *(("丙酮", "zh") if chinese else ("Acetone", "en")))
+    made = [d for d in found if d.relation is Relation.NOT_EXTINGUISHED_BY]
+    assert [(d.object, dict(d.conditions)) for d in made] == [(medium, conditions)]
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ("禁配物 | 强酸，尤其是强氧化剂", ["强氧化剂", "强酸"]),
+        ("禁配物 | 强氧化剂，例如硝酸", ["强氧化剂", "硝酸"]),
+        ("禁配物 | 强氧化剂，如硝酸", ["强氧化剂", "硝酸"]),
+        ("禁配物 | 强氧化剂、强酸等", ["强氧化剂", "强酸"]),
+        ("禁配物 | 强酸；另见第7部分", ["强酸"]),
+        ("Incompatible materials | strong acids, especially oxidizers", ["oxidizers", "strong acids"]),
+        ("Incompatible materials | oxidizers, such as nitric acid, e.g. chlorates", ["chlorates", "nitric acid", "oxidizers"]),
+        ("Incompatible materials | oxidizers such as nitric acid", ["oxidizers"]),
+        ("Incompatible materials | none; see also section 7.", []),
+        ("Incompatible materials | oxidizers; see section 7", ["oxidizers"]),
+    ],
+)  # fmt: skip
+def test_examples_and_references_in_a_list(row: str, expected: list[str]) -> None:
+    made = [d for d in rows(row) if d.relation is Relation.INCOMPATIBLE_WITH]
+    assert sorted(d.object for d in made) == expected
+    assert not any("listing" in d.properties for d in made)
+
+
+@pytest.mark.parametrize(
+    ("section", "line", "relation", "count"),
+    [
+        ("第4部分 急救措施", "吸入：见食入。", Relation.FIRST_AID, 0),
+        ("第4部分 急救措施", "吸入：移至空气新鲜处。", Relation.FIRST_AID, 1),
+        ("Section 4: First aid measures", "Inhalation: see section 2.", Relation.FIRST_AID, 0),
+        ("Section 4: First aid measures", "Inhalation: See also ingestion.", Relation.FIRST_AID, 0),
+        ("Section 4: First aid measures", "Inhalation: see a doctor, keep warm.", Relation.FIRST_AID, 1),
+        ("Section 11: Toxicological information", "LD50 (oral, rat) of the metabolite: 5045 mg/kg", Relation.HAS_TOXICITY, 0),
+        ("Section 11: Toxicological information", "LC50 > 50 mg/L, no mortality", Relation.HAS_TOXICITY, 0),
+        ("Section 11: Toxicological information", "LD50 oral rat: 5800 mg/kg (read-across)", Relation.HAS_TOXICITY, 0),
+        ("Section 11: Toxicological information", "LD50 oral rat: 5800 mg/kg", Relation.HAS_TOXICITY, 1),
+        ("第11部分 毒理学信息", "LC50：20000 mg/m³（豚鼠吸入，无死亡）", Relation.HAS_TOXICITY, 0),
+        ("第11部分 毒理学信息", "LD50：5800 mg/kg（大鼠经口，代谢物）", Relation.HAS_TOXICITY, 0),
+        ("第11部分 毒理学信息", "LD50：5800 mg/kg（大鼠经口）", Relation.HAS_TOXICITY, 1),
+    ],
+)  # fmt: skip
+def test_references_and_doses_of_something_else(
+    section: str, line: str, relation: Relation, count: int
+) -> None:
+    chinese = section[0] > "z"
+    text = f"{ZH if chinese else EN}\n## {section}\n\n{line}\n"
+    found = kept(text, *(("丙酮", "zh") if chinese else ("Acetone", "en")))
+    assert len([d for d in found if d.relation is relation]) == count
+
+
+@pytest.mark.parametrize(
+    ("line", "jurisdictions"),
+    [
+        ("MAC：300 mg/m³（仅适用于前苏联）", ["SU"]),
+        ("MAC：300 mg/m³（仅适用于某工厂）", []),
+        ("MAC：300 mg/m³", ["CN"]),
+        ("MAC: 300 mg/m³ (former USSR only)", ["SU"]),
+        ("MAC: 300 mg/m³ (this plant only)", []),
+    ],
+)
+def test_whose_limit_a_remark_says_it_is(line: str, jurisdictions: list[str]) -> None:
+    made = [d for d in rows(line) if d.relation is Relation.HAS_LIMIT]
+    assert [d.properties["jurisdiction"] for d in made] == jurisdictions
