@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -25,9 +26,10 @@ class _Console(Console):
     def size(self) -> ConsoleDimensions:
         """Width and height in characters; ``COLUMNS`` counts everywhere."""
         known = super().size
-        if self.is_terminal or self._width is not None:
-            return known
-        return ConsoleDimensions(_PIPED_WIDTH, known.height)
+        asked = os.environ.get("COLUMNS", "")
+        if asked.isdigit() and int(asked):
+            return ConsoleDimensions(int(asked), known.height)
+        return known if self.is_terminal else ConsoleDimensions(_PIPED_WIDTH, known.height)
 
     @size.setter
     def size(self, new_size: tuple[int, int]) -> None:

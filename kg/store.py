@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -31,6 +32,15 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("hchem.graph")
 _CLEAR_BITE = 5000
+
+
+@cache
+def _one_writer(uri: str, database: str) -> threading.Lock:
+    """One writer of relationships at a time: no constraint keeps two threads from merging the same one twice.
+
+    Between processes the stage's lease does the same.
+    """
+    return threading.Lock()
 
 
 @dataclass
@@ -90,6 +100,7 @@ class GraphStore:
         self.sent: Counter[str] = Counter()
         """Statements sent to the server, by their text (a retry by the driver is not counted)."""
         self._counting = threading.Lock()
+        self._linking = _one_writer(uri, database)
         self._constrained = False
         try:
             self._driver = GraphDatabase.driver(
@@ -282,7 +293,8 @@ class GraphStore:
         done = Counters()
         query = queries.merge_links(*link)
         for batch in self._batches(sorted(rows, key=lambda row: (str(row["start"]), str(row["end"])))):
-            _, created, changed = self._write(query, rows=_stamped(batch, run_id))
+            with self._linking:
+                _, created, changed = self._write(query, rows=_stamped(batch, run_id))
             done.relationships_created += created
             done.relationships_updated += changed - created
             done.relationships_unchanged += len(batch) - changed
@@ -303,7 +315,8 @@ class GraphStore:
         done = Counters()
         rows = [{"start": start, "end": end} for start, end in sorted(set(ends))]
         for batch in self._batches(rows):
-            done.relationships_deleted += self._delete(queries.delete_links(*link), rows=batch)[1]
+            with self._linking:
+                done.relationships_deleted += self._delete(queries.delete_links(*link), rows=batch)[1]
         return done
 
     def delete_orphans(self) -> int:

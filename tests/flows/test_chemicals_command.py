@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 
 from corpus.errors import SettingsError
 from flows.commands import chemicals
-from flows.console import out
 from tests.conftest import SAMPLES
 
 run = CliRunner().invoke
@@ -113,10 +112,10 @@ def test_a_wrong_check_digit_is_said() -> None:
 
 
 def test_a_piped_table_is_not_cut_and_a_narrow_one_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
     run(chemicals.app, ["add", LONG, "--cas", "71-43-2", "--zh", "很长的名字" * 12])
     piped = run(chemicals.app, ["list"]).output
     assert any(LONG in line and "很长的名字" * 12 in line for line in piped.splitlines())
     assert LONG in run(chemicals.app, ["show", "71-43-2"]).output
-    monkeypatch.setattr(out, "_environ", {"COLUMNS": "60", "LINES": "20"})
-    monkeypatch.setattr(out, "_width", 60)
+    monkeypatch.setenv("COLUMNS", "60")
     assert max(map(len, run(chemicals.app, ["list"]).output.splitlines())) <= 60
