@@ -318,7 +318,7 @@ def _write_set(
                     seen(row)
                 cells = {column: [_cell(row[column]) for row in part] for column in columns}
                 table.write_table(pa.table(cells, schema=schema))
-    except BaseException:
+    except BaseException:  # an interrupt too must leave no half file
         temporary.unlink(missing_ok=True)
         raise
     os.replace(temporary, target)

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 
 from chunking.errors import no_rule
 from chunking.partition import SegmentResult
-from chunking.prompted.windows import Tally, partition, read_windows
+from chunking.prompted.windows import Tally, WindowIn, partition, read_windows
 from chunking.qchunker.heads import FUZZY_SCORE
 from chunking.qchunker.segmenter import sentence_at
 from chunking.vectors import SentenceVectors
@@ -31,22 +31,13 @@ _HEAD = 40  # characters of a copy that is not verbatim by which its place is lo
 _LEAST_FUZZY = 6
 
 
-@dataclass(frozen=True)
-class DirectIn:
-    """A document (or a window of one), its language, and the largest chunk in tokens."""
-
-    text: str
-    language: str
-    size: int
-
-
 class Copies(BaseModel):
     """The chunks in full, in document order."""
 
     chunks: list[str] = Field(description="the text of each chunk, copied exactly")
 
 
-class DirectChunk(Skill[DirectIn, Copies]):
+class DirectChunk(Skill[WindowIn, Copies]):
     """Document to the full texts of its chunks."""
 
     name: ClassVar[str] = "direct_chunk"
@@ -54,11 +45,11 @@ class DirectChunk(Skill[DirectIn, Copies]):
     output: ClassVar[type[BaseModel]] = Copies
     prompts: ClassVar[Prompts | None] = Prompts(__package__, "direct_chunk")
 
-    def values(self, given: DirectIn) -> dict[str, int | Quoted]:
+    def values(self, given: WindowIn) -> dict[str, int | Quoted]:
         """The document, then the size."""
         return {"document": Quoted(given.text), "size": given.size}
 
-    def check(self, given: DirectIn, answer: Copies) -> Verdict:
+    def check(self, given: WindowIn, answer: Copies) -> Verdict:
         """Not far longer than the document, and at least half of the copies stand in it, in order."""
         if not any(chunk.strip() for chunk in answer.chunks):
             return Verdict.ask_again("there is no chunk")
@@ -71,7 +62,7 @@ class DirectChunk(Skill[DirectIn, Copies]):
             return Verdict.ask_again(f"not in the document in this order: {list(located.lost[:5])}")
         return ACCEPT
 
-    def offline(self, given: DirectIn) -> Copies:
+    def offline(self, given: WindowIn) -> Copies:
         """Absent: it would be another method under this one's name."""
         no_rule(METHOD, self.name)
 
@@ -147,7 +138,7 @@ def direct(
     def read(low: int, high: int) -> list[int]:
         nonlocal changed
         begin, end = starts[low], vectors.sentences[high - 1][1]
-        answer = models.run(skill, DirectIn(text[begin:end], language, size))
+        answer = models.run(skill, WindowIn(text[begin:end], language, size))
         located = locate_copies(text[begin:end], answer.value.chunks)
         tally.source = answer.source
         lost.extend(located.lost)

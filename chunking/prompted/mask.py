@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 
 from chunking.errors import no_rule
 from chunking.partition import SegmentResult
-from chunking.prompted.windows import Tally, partition, read_windows
+from chunking.prompted.windows import Tally, WindowIn, partition, read_windows
 from chunking.qchunker.heads import locate_heads
 from chunking.qchunker.segmenter import sentence_at
 from chunking.vectors import SentenceVectors
@@ -31,22 +31,13 @@ _MASK = re.compile(r"\s*\[\s*mask\s*\]\s*", re.IGNORECASE)
 _SHORTEST_TAIL = 4  # characters; fewer are found anywhere
 
 
-@dataclass(frozen=True)
-class MaskIn:
-    """A document (or a window of one), its language, and the largest chunk in tokens."""
-
-    text: str
-    language: str
-    size: int
-
-
 class Masked(BaseModel):
     """Chunks in mask form, in document order."""
 
     chunks: list[str] = Field(description="first words of the chunk, [MASK], its last words; copied exactly")
 
 
-class MetaChunk(Skill[MaskIn, Masked]):
+class MetaChunk(Skill[WindowIn, Masked]):
     """Document to chunks whose middle is masked."""
 
     name: ClassVar[str] = "meta_chunk"
@@ -54,11 +45,11 @@ class MetaChunk(Skill[MaskIn, Masked]):
     output: ClassVar[type[BaseModel]] = Masked
     prompts: ClassVar[Prompts | None] = Prompts(__package__, "meta_chunk")
 
-    def values(self, given: MaskIn) -> dict[str, int | Quoted]:
+    def values(self, given: WindowIn) -> dict[str, int | Quoted]:
         """The document, then the size."""
         return {"document": Quoted(given.text), "size": given.size}
 
-    def check(self, given: MaskIn, answer: Masked) -> Verdict:
+    def check(self, given: WindowIn, answer: Masked) -> Verdict:
         """At least half of the chunks are found in order."""
         if not answer.chunks:
             return Verdict.ask_again("there is no chunk")
@@ -67,7 +58,7 @@ class MetaChunk(Skill[MaskIn, Masked]):
             return Verdict.ask_again(f"not in the document in this order: {list(located.lost[:5])}")
         return ACCEPT
 
-    def offline(self, given: MaskIn) -> Masked:
+    def offline(self, given: WindowIn) -> Masked:
         """Absent: it would be another method under this one's name."""
         no_rule(METHOD, self.name)
 
@@ -138,7 +129,7 @@ def meta(
 
     def read(low: int, high: int) -> list[int]:
         begin, end = starts[low], vectors.sentences[high - 1][1]
-        answer = models.run(skill, MaskIn(text[begin:end], language, size))
+        answer = models.run(skill, WindowIn(text[begin:end], language, size))
         snap = [start - begin for start in starts[low:high]]
         located = locate_masks(text[begin:end], answer.value.chunks, snap)
         tally.source = answer.source

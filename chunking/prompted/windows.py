@@ -14,6 +14,15 @@ from chunking.vectors import SentenceVectors
 from models.errors import AnswerRejected
 
 
+@dataclass(frozen=True)
+class WindowIn:
+    """A document (or a window of one), its language, and the largest chunk in tokens."""
+
+    text: str
+    language: str
+    size: int
+
+
 @dataclass
 class Tally:
     """What a model was asked about one document, and what became of its answers."""

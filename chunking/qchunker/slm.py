@@ -18,6 +18,7 @@ from pydantic import BaseModel, Field
 from chunking.baselines import capped_cuts
 from chunking.errors import no_rule
 from chunking.partition import Node, SegmentResult, Span, flat
+from chunking.prompted.windows import WindowIn
 from chunking.qchunker.guards import LENGTH_RATIO, guard
 from chunking.qchunker.heads import Located, locate_heads
 from chunking.qchunker.reviewer import LocatedItem, MissingItem, Review, ReviewIn, ask_by_view, locate_items
@@ -38,15 +39,6 @@ METHOD = "qchunker-slm"
 # --- M_Gen ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class GenerateIn:
-    """A document (or a window of one), its language, and the largest chunk in tokens."""
-
-    text: str
-    language: str
-    size: int
-
-
 class GeneratedChunk(BaseModel):
     """A chunk in mask form: its first words, and the outline question it answers."""
 
@@ -61,7 +53,7 @@ class Generated(BaseModel):
     chunks: list[GeneratedChunk] = Field(description="chunks in document order")
 
 
-class SlmGenerate(Skill[GenerateIn, Generated]):
+class SlmGenerate(Skill[WindowIn, Generated]):
     """M_Gen: document to question outline and chunk heads in one call."""
 
     name: ClassVar[str] = "slm_generate"
@@ -69,11 +61,11 @@ class SlmGenerate(Skill[GenerateIn, Generated]):
     output: ClassVar[type[BaseModel]] = Generated
     prompts: ClassVar[Prompts | None] = Prompts(__package__, "slm_generate")
 
-    def values(self, given: GenerateIn) -> dict[str, int | Quoted]:
+    def values(self, given: WindowIn) -> dict[str, int | Quoted]:
         """The document, then the size."""
         return {"document": Quoted(given.text), "size": given.size}
 
-    def check(self, given: GenerateIn, answer: Generated) -> Verdict:
+    def check(self, given: WindowIn, answer: Generated) -> Verdict:
         """At least half of the heads are found in order; the outline is in the document's language."""
         problems = []
         heads = [chunk.head for chunk in answer.chunks]
@@ -90,7 +82,7 @@ class SlmGenerate(Skill[GenerateIn, Generated]):
             problems.append(f"outline: {wrong}")
         return Verdict.ask_again(*problems) if problems else ACCEPT
 
-    def offline(self, given: GenerateIn) -> Generated:
+    def offline(self, given: WindowIn) -> Generated:
         """Absent: it would be another method under this one's name."""
         no_rule(METHOD, self.name)
 
@@ -260,7 +252,7 @@ def _generate(
     while low < len(starts):
         high = window_end(vectors, low, window)
         begin, end = starts[low], vectors.sentences[high - 1][1]
-        answer = models.run(skill, GenerateIn(text[begin:end], language, size))
+        answer = models.run(skill, WindowIn(text[begin:end], language, size))
         heads = [chunk.head for chunk in answer.value.chunks]
         located = locate_heads(text[begin:end], heads, [start - begin for start in starts[low:high]])
         made.source = answer.source

@@ -145,7 +145,7 @@ def _write(session: Session, folder: Path, report: str, settings: ExtractionSett
             shutil.rmtree(old, ignore_errors=True)
         else:
             fresh.replace(folder)
-    except BaseException:
+    except BaseException:  # an interrupt too must leave no half folder
         shutil.rmtree(fresh, ignore_errors=True)
         raise
     return Explorer(folder.resolve(), len(listed), len(ranked), sum(sizes), max(sizes))

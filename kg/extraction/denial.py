@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from kg.extraction.model import Draft
-from kg.extraction.vocabulary import shadow
+from kg.extraction.vocabulary import COMMA, shadow
 from kg.schema import NodeLabel, Polarity, Relation
 
 _REACH = 400
@@ -76,7 +76,6 @@ _SINGULAR = re.compile(r"\b(?:does|is|was|has|excepted|excluded)\b|除外", re.I
 _BUT = re.compile(r"\b(?:but|however|rather|instead)\b|但|而是|而为|而属于|而应|仍", re.IGNORECASE)
 
 _HARD = re.compile(r"[\n|。;；!?！？]|(?<=[a-z]{4})\.\s+(?=[A-Z(])|(?<=[)%\d])\.\s+(?=[A-Z])")
-_COMMA = re.compile(r"[,，](?!\d{3}(?!\d))")
 _CODE = re.compile(r"(?:EUH|[HP])\d{3}[A-Za-z]{0,2}(?:\s*\+\s*[HP]?\d{3}[A-Za-z]{0,2})*")
 _FILLER = re.compile(
     r"\b(?:carry|carries|longer|subject|ADR|have|has|bear|applicable|classified|assigned|required|listed|needed|as|for|with|to|the|be|been|meet|meeting|meets|criteria|of|hazard|statements?|codes?|category|cat|an?|any|is|are|and|or|in|also)\b"
@@ -159,7 +158,7 @@ def _denied_at(draft: Draft, plain: str, quote: tuple[int, int], anchor: tuple[i
 
 
 def _segment_before(words: str) -> str:
-    cut = max((m.end() for m in _COMMA.finditer(words)), default=0)
+    cut = max((m.end() for m in COMMA.finditer(words)), default=0)
     return words[cut:]
 
 
@@ -168,7 +167,7 @@ def _segment_after(words: str) -> str:
     depth = 0
     for index, char in enumerate(words):
         depth += (char in "([") - (char in ")]")
-        if depth <= 0 and (char == "、" or _COMMA.match(words, index)):
+        if depth <= 0 and (char == "、" or COMMA.match(words, index)):
             return words[:index]
     return words
 

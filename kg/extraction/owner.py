@@ -12,7 +12,7 @@ import re
 from itertools import pairwise
 
 from kg.extraction.context import Context
-from kg.extraction.vocabulary import field_of
+from kg.extraction.vocabulary import COMMA, field_of
 
 # what may stand before or behind a value and names no substance
 _PLAIN_ZH = re.compile(
@@ -121,7 +121,6 @@ def name_like(words: str) -> bool:
 
 
 _PART = re.compile(r"[;；。\n|]")
-_COMMA = re.compile(r"[,，](?!\d{3}(?!\d))")
 
 
 def foreign(ctx: Context, words: str, start: int, end: int, *, solvent: bool = False) -> bool:
@@ -134,7 +133,7 @@ def foreign(ctx: Context, words: str, start: int, end: int, *, solvent: bool = F
     begin = max((m.end() for m in _PART.finditer(words, 0, start)), default=0)
     cuts = [
         begin,
-        *(m.end() for m in _COMMA.finditer(words, begin, start) if _level(words, begin, m.start()) == 0),
+        *(m.end() for m in COMMA.finditer(words, begin, start) if _level(words, begin, m.start()) == 0),
         start,
     ]
     state = False

@@ -35,6 +35,9 @@ def _shadow(text: str) -> str:
 
 _short_shadow = lru_cache(maxsize=16_384)(_shadow)  # labels and quotes come again and again
 
+COMMA = re.compile(r"[,，](?!\d{3}(?!\d))")
+"""A comma that parts words: not one between thousands."""
+
 
 @cache
 def _data(name: str) -> dict[str, Any]:

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from chunking.partition import SegmentResult
+from chunking.prompted.windows import WindowIn
 from chunking.qchunker.reviewer import ReviewIn
 from chunking.qchunker.slm import (
     SLM_SKILLS,
     Generated,
     GeneratedChunk,
-    GenerateIn,
     Refinement,
     SlmGenerate,
     SlmRefine,
@@ -422,7 +422,7 @@ def test_supplements_inside_the_chunk_or_nowhere_are_discarded_with_reasons() ->
 
 
 def test_the_check_of_m_gen_lets_a_minority_of_lost_heads_pass() -> None:
-    asked = GenerateIn(ZH, "zh", 200)
+    asked = WindowIn(ZH, "zh", 200)
     answer = Generated(
         outline=OUTLINE[ZH],
         chunks=[GeneratedChunk(question=1, head=head) for head in [*HEADS[ZH], "第九部分不存在的标题"]],
@@ -457,7 +457,7 @@ def test_without_a_model_nothing_stands_in_for_it() -> None:
     with pytest.raises(OfflineUnavailable, match=r"\[models\.skills\.slm_generate\]"):
         offline.run(ZH, "qchunker-slm", "zh")
     assert offline.run("", "qchunker-slm").nodes == ()
-    inputs: list[Any] = [GenerateIn(ZH, "zh", 9), ReviewIn(ZH, 0, 9, "zh"), ReviewIn(ZH, 0, 9, "zh")]
+    inputs: list[Any] = [WindowIn(ZH, "zh", 9), ReviewIn(ZH, 0, 9, "zh"), ReviewIn(ZH, 0, 9, "zh")]
     for skill, asked in zip(SLM_SKILLS, inputs, strict=True):
         with pytest.raises(OfflineUnavailable, match=skill.name):
             skill.offline(asked)  # type: ignore[arg-type]

@@ -109,7 +109,7 @@ class Neo4jServer:
         )
         try:
             self._wait_until_ready()
-        except BaseException:
+        except BaseException:  # an interrupt too must not leave a server behind
             self.stop()
             raise
 
