@@ -20,7 +20,13 @@ _PIPED_WIDTH = 4000  # what reads a pipe has no margin at which tables would hav
 
 
 class _Console(Console):
-    """A console whose tables are as wide as they need where no terminal shows them."""
+    """A console that breaks no sentence, and no table without being asked to, where no terminal shows them."""
+
+    def print(self, *objects: Any, soft_wrap: bool | None = None, **how: Any) -> None:
+        """As ``Console.print``; a line of text that a program reads stays one line, whatever ``COLUMNS`` says."""
+        if soft_wrap is None and not self.is_terminal:
+            soft_wrap = all(isinstance(shown, str) for shown in objects)
+        super().print(*objects, soft_wrap=soft_wrap, **how)
 
     @property
     def size(self) -> ConsoleDimensions:
@@ -37,7 +43,7 @@ class _Console(Console):
 
 
 out = _Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+err = _Console(stderr=True, highlight=False)
 _LINE_EVERY_S = 5.0
 
 

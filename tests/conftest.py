@@ -59,11 +59,23 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return ByFile(config, log)
 
 
+# A key of the developer's, and what the shell that started the tests says of its terminal.
+_OUTSIDE = {
+    "OPENAI_API_KEY",
+    "COLUMNS",
+    "LINES",
+    "FORCE_COLOR",
+    "NO_COLOR",
+    "TTY_COMPATIBLE",
+    "TTY_INTERACTIVE",
+}
+
+
 @pytest.fixture(autouse=True)
 def _no_outside_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     """A developer's own settings must not reach the tests."""
     for name in list(os.environ):
-        if (name.startswith("HCHEM_") and not name.startswith("HCHEM_TEST_")) or name == "OPENAI_API_KEY":
+        if (name.startswith("HCHEM_") and not name.startswith("HCHEM_TEST_")) or name in _OUTSIDE:
             monkeypatch.delenv(name)
 
 

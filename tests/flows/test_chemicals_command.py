@@ -111,11 +111,19 @@ def test_a_wrong_check_digit_is_said() -> None:
         assert "check digit is wrong (it would be 71-43-2)" in said
 
 
-def test_a_piped_table_is_not_cut_and_a_narrow_one_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_piped_table_is_not_cut_and_a_narrow_one_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     run(chemicals.app, ["add", LONG, "--cas", "71-43-2", "--zh", "很长的名字" * 12])
     piped = run(chemicals.app, ["list"]).output
     assert any(LONG in line and "很长的名字" * 12 in line for line in piped.splitlines())
     assert LONG in run(chemicals.app, ["show", "71-43-2"]).output
     monkeypatch.setenv("COLUMNS", "60")
-    assert max(map(len, run(chemicals.app, ["list"]).output.splitlines())) <= 60
+    table = [line for line in run(chemicals.app, ["list"]).output.splitlines() if line.strip()][:-1]
+    assert table
+    assert max(map(len, table)) <= 60
+    listed = tmp_path / "list.csv"
+    listed.write_text("name,cas\nmethanol,67-56-1\n", encoding="utf-8")
+    said = run(chemicals.app, ["import", str(listed), "--dry-run"]).output
+    assert "nothing changed: 1 added, 0 extended, 0 unchanged, 0 bad rows, 0 to review\n" in said
