@@ -32,7 +32,7 @@ _VERSIONS = {
     "lumberchunker": "1",
     "meta-chunker": "1",
     "direct-llm": "1",
-    "qchunker": "2",
+    "qchunker": "3",
     "qchunker-slm": "2",
     "hichunk": "2",
 }

@@ -161,8 +161,11 @@ def _segment(debate: _Debate, questions: Sequence[OutlineQuestion], perplexity: 
         seed=options.seed,
     )
     chosen = segment(vectors, selector, offline, drawn)
+    record = chosen.record()
+    for entry, candidate in zip(record["candidates"], chosen.candidates, strict=True):
+        entry["cuts"] = [vectors.sentences[cut][0] for cut in candidate.cuts]
     debate.record["segmenter"] = {
-        **chosen.record(),
+        **record,
         "refused": refused,
         "lambda": options.lam,
         "samples": options.samples,

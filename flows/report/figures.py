@@ -217,3 +217,34 @@ def neighbours_picture(name: str, neighbours: Sequence[tuple[str, str, str, str]
         "left_out": sum(len(queue) for queue in queues) - len(chosen),
         "legend": sorted({(node["label"], node["colour"]) for node in nodes}),
     }
+
+
+def borders_picture(candidates: Sequence[tuple[str, Sequence[int], bool]], length: int) -> dict[str, Any]:
+    """Where each candidate partition cuts a text of ``length`` characters, one bar each, in a box 1000 wide.
+
+    ``candidates``: (name, offsets of inner borders, whether it won).
+    """
+    left, width, height = 300.0, 690.0, 22
+    rows = []
+    for number, (name, cuts, won) in enumerate(candidates):
+        edges = [0, *cuts, length]
+        places = [left + width * edge / max(length, 1) for edge in edges]
+        rows.append(
+            {
+                "name": name,
+                "won": won,
+                "y": 6 + number * height,
+                "parts": [
+                    {
+                        "x": round(begin, 1),
+                        "width": round(max(end - begin - 1, 0.5), 1),
+                        "colour": (ACCENT, "#5fa3b6")[i % 2] if won else ("#9aa5b1", "#c9d1d9")[i % 2],
+                        "said": f"{start}–{stop}",
+                    }
+                    for i, (begin, end, start, stop) in enumerate(
+                        zip(places, places[1:], edges, edges[1:], strict=False)
+                    )
+                ],
+            }
+        )
+    return {"rows": rows, "height": 12 + len(rows) * height}

@@ -16,6 +16,7 @@ from corpus.errors import TerminalError
 from corpus.ids import canonical_json
 from flows import accounting, summary
 from flows.report import data, figures
+from flows.report.debates import Debates, write_debates
 from flows.report.explorer import Explorer, write_explorer
 from flows.runtime import Runtime
 
@@ -29,11 +30,12 @@ def write(runtime: Runtime, run_id: str, stages: dict[str, Any], *, path: Path |
     """Write the report; returns its path (default ``<data>/reports/report.html``).
 
     Beside it the graph explorer, a folder ``<name>-substances`` with a page per
-    substance. Each appears whole or not at all. Raises TerminalError when one cannot be written.
+    substance, and ``<name>-debates`` with a page per document that QChunker cut. Each appears whole or not at all. Raises TerminalError when one cannot be written.
     """
     target = path or runtime.data_dir / "reports" / "report.html"
     explorer = write_explorer(runtime.catalogue, target, runtime.settings.extraction)
-    html = render(runtime, run_id, stages, explorer)
+    debates = write_debates(runtime.catalogue, target)
+    html = render(runtime, run_id, stages, explorer, debates)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=target.parent, suffix=".html")
@@ -48,8 +50,10 @@ def write(runtime: Runtime, run_id: str, stages: dict[str, Any], *, path: Path |
     return target.resolve()
 
 
-def render(runtime: Runtime, run_id: str, stages: dict[str, Any], explorer: Explorer) -> str:
-    """The report as HTML text, with a link to the explorer beside it."""
+def render(
+    runtime: Runtime, run_id: str, stages: dict[str, Any], explorer: Explorer, debates: Debates
+) -> str:
+    """The report as HTML text, with links to the explorer and the debates beside it."""
     environment = Environment(
         loader=PackageLoader("flows.report"),
         autoescape=select_autoescape(["html", "j2"]),
@@ -80,6 +84,7 @@ def render(runtime: Runtime, run_id: str, stages: dict[str, Any], explorer: Expl
         ),
         graph=data.graph_statistics(catalogue),
         explorer=explorer,
+        debates=debates,
         network=figures.network(edges, names),
         questions=data.questions(catalogue),
         kinds=summary.QUESTION_KINDS,
