@@ -99,10 +99,16 @@ class RefineWindow(Skill[WindowGiven, RefinedWindow]):
         return Verdict.ask_again(*found) if found else ACCEPT
 
     def offline(self, given: WindowGiven) -> RefinedWindow:
-        """Tidy each unit by rules (``corpus.tidying``) and drop what is furniture."""
+        """Tidy each unit by rules (``corpus.tidying``) and drop what is furniture.
+
+        A unit of which tidying changes a fact as it is read ("应" and "当" on two lines are
+        one word when they are joined) stays as it is: this answer always holds.
+        """
         answer = RefinedWindow()
         for unit in given.units:
             text = tidy_block(unit.text, unit.kind)
+            if text.strip() and _piece_faults([unit], text, words(unit.text)):
+                text = unit.text
             reason = furniture_reason(text)
             if reason:
                 answer.dropped.append(DroppedUnit(source=unit.index, reason=reason))

@@ -14,7 +14,7 @@ from io import StringIO
 from itertools import pairwise
 from typing import Any
 
-from corpus.cleaning.layout import TableKinds
+from corpus.cleaning.layout import TableKinds, own_rows
 from corpus.cleaning.measure import BLOCKS, HEADINGS, INVISIBLE, Outline
 from corpus.cleaning.scripts import collapse, lowered, raised
 from corpus.cleaning.tables import GridRow, grid, pipe, rule
@@ -427,6 +427,8 @@ class _Renderer:
         if self.nested is not None and len(rows) > 1 and rows[0].header:
             self.nested.append(table)
             return
+        for first in _moved_to_shown(table, rows, inside) if inside else ():
+            self._table(first)
         if rows:
             self._rows(rows, inside)
 
@@ -436,6 +438,7 @@ class _Renderer:
         if width == 1:
             for row in rows:
                 self.pieces.append(Piece(row.cells[0], row.cells[0], "paragraph", row.element))
+                self._tables(inside.get(row.element))
             return
         head = pipe(("",) * width) + "\n" + rule(width) + "\n"
         fresh = True
@@ -444,6 +447,7 @@ class _Renderer:
             if number in titles:
                 self.pieces.append(Piece(f"## {titles[number]}", titles[number], "heading", row.element))
                 fresh = True
+                self._tables(inside.get(row.element))
                 continue
             line = pipe(row.cells)
             if fresh:
@@ -451,8 +455,26 @@ class _Renderer:
             plain = "\t".join(row.cells).strip("\t") if self.depth == 0 else _nested_row(row.cells)
             self.pieces.append(Piece(line, plain, "row", row.element, not fresh))
             fresh = bool(inside.get(row.element))
-            for table in inside.get(row.element, ()):
-                self._table(table)
+            self._tables(inside.get(row.element))
+
+    def _tables(self, tables: list[Element] | None) -> None:
+        for table in tables or ():
+            self._table(table)
+
+
+def _moved_to_shown(
+    table: Element, rows: list[GridRow], inside: dict[Element, list[Element]]
+) -> list[Element]:
+    """Give the tables inside rows that say nothing else, and are not shown, to the row shown before; returns those before all."""
+    shown = {row.element for row in rows}
+    first: list[Element] = []
+    before = first
+    for element in own_rows(table):
+        if element in shown:
+            before = inside.setdefault(element, [])
+        else:
+            before.extend(inside.pop(element, ()))
+    return first
 
 
 def _is_second_of_two(element: Element) -> bool:

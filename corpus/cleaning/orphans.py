@@ -2,21 +2,27 @@
 
 Broken pages have them, and narrowing to a part of a layout table leaves them. A
 parser would read them differently the next time, and a row without a table loses
-what it says about its cells: rows get a table around them, labels and values a
-list, cells without a row become plain blocks.
+what it says about its cells: rows get a table around them, cells in a table a row,
+labels and values a list, cells without either become plain blocks. What stands
+between the parts of a table is shown by browsers, but is in no cell: it gets one, or
+a place beside the table. Settling what is settled changes nothing.
 """
 
 from __future__ import annotations
 
 from lxml import etree
 
-from corpus.cleaning.measure import INVISIBLE
-from corpus.cleaning.tags import Element, all_text
+from corpus.cleaning.measure import BLOCKS, INVISIBLE
+from corpus.cleaning.parsing import drop
+from corpus.cleaning.tags import Element
 
 _SECTIONS = frozenset({"thead", "tbody", "tfoot"})
 _ROWS = frozenset({"tr"}) | _SECTIONS
 _CELLS = frozenset({"td", "th"})
 _PARTS = _ROWS | {"caption", "colgroup", "col"}
+_COLUMNS = frozenset({"col"})
+_FRAMES = _SECTIONS | {"table", "colgroup"}  # what holds parts of a table, and nothing that is shown
+_TAKEN_OUT = "taken-out"
 _TERMS = frozenset({"dt", "dd"})
 _PARENTS = {
     "caption": frozenset({"table"}),
@@ -32,7 +38,8 @@ _PARENTS = {
 
 
 def settle_orphans(root: Element) -> bool:
-    """Give orphaned parts a whole, in place. True where an element was made or renamed."""
+    """Give orphaned parts a whole, in place. True where an element was made, renamed or moved."""
+    found = _empty_forms(root)
     orphans = [element for element in root.iter(*_PARENTS) if _is_orphan(element)]
     for element in orphans:
         if not _is_orphan(element):
@@ -42,9 +49,31 @@ def settle_orphans(root: Element) -> bool:
             _wrap(element, "table", _ROWS)
         elif tag in _TERMS:
             _wrap(element, "dl", _TERMS)
+        elif tag in _CELLS and _is_frame(element.getparent()):
+            _wrap(element, "tr", _CELLS)
         else:
             element.tag = "div"
-    return _foster(root) or bool(orphans)
+    return _foster(root) or found or bool(orphans)
+
+
+def _empty_forms(root: Element) -> bool:
+    """Take rows and cells out of a form around them: browsers read such a form as if it ended where it begins."""
+    forms = [
+        form
+        for form in root.iter("form")
+        if len(form) and ((parent := form.getparent()) is not None) and parent.tag in _ROWS | {"table"}
+    ]
+    for form in forms:
+        form.addprevious(etree.Element("form"))  # pages are judged by how many they have
+        form.tag = _TAKEN_OUT
+        form.text, form.tail = " " + (form.text or ""), " " + (form.tail or "")
+    if forms:
+        etree.strip_tags(root, _TAKEN_OUT)
+    return bool(forms)
+
+
+def _is_frame(element: Element | None) -> bool:
+    return element is not None and element.tag in _FRAMES - {"colgroup"}
 
 
 def _is_orphan(element: Element) -> bool:
@@ -58,61 +87,109 @@ def _is_orphan(element: Element) -> bool:
 
 
 def _foster(root: Element) -> bool:
-    """Text and blocks that stand between the parts of a table: into a cell, or before the table, as browsers show them."""
+    """Text and blocks that stand between the parts of a table: into a cell, or beside the table."""
     found = False
     for row in root.iter("tr"):
-        for child in [*row]:
-            if child.tag not in _CELLS and _says(child) and next(child.iter("td", "th", "tr"), None) is None:
-                _into_cell(row, child)
-                found = True
-            elif child.tail and child.tail.strip():
-                text = etree.Element("td")
-                text.text, child.tail = child.tail, None
-                child.addnext(text)
-                found = True
-        if row.text and row.text.strip():
-            text = etree.Element("td")
-            text.text, row.text = row.text, None
-            row.insert(0, text)
+        for cell in _gathered(row, _CELLS):
+            cell.tag = "td"
             found = True
-    for part in root.iter("table", *_SECTIONS):
-        found = _before_table(part) or found
+    for table in list(root.iter("table")):
+        found = _beside_table(table) or found
     return found
 
 
-def _before_table(part: Element) -> bool:
-    """Move what is neither row nor caption out of a table or a part of it."""
-    table = part if part.tag == "table" else next(part.iterancestors("table"), None)
-    if table is None or table.getparent() is None:
+def _gathered(whole: Element, parts: frozenset[str]) -> list[Element]:
+    """Put each stretch of text and elements between the parts of a whole into a ``div``, in place."""
+    made: list[Element] = []
+    stretch: Element | None = None
+    if whole.text and whole.text.strip():
+        stretch = etree.Element("div")
+        stretch.text, whole.text = whole.text, None
+        whole.insert(0, stretch)
+        made.append(stretch)
+    for child in [*whole]:
+        if child is stretch:
+            continue
+        if child.tag in parts:
+            stretch = None
+        elif stretch is not None:
+            stretch.append(child)  # takes its tail along
+            continue
+        elif _says(child):
+            stretch = etree.Element("div")
+            child.addprevious(stretch)
+            stretch.append(child)
+            made.append(stretch)
+            continue
+        if child.tail and child.tail.strip():
+            stretch = etree.Element("div")
+            stretch.text, child.tail = child.tail, None
+            child.addnext(stretch)
+            made.append(stretch)
+    return made
+
+
+def _beside_table(table: Element) -> bool:
+    """Move what is neither row nor caption out of a table: before it, as browsers do; what follows the last row, after it.
+
+    A table that was not closed holds the rest of the page: headings must not come to stand over rows before them.
+    """
+    if table.getparent() is None:
         return False
-    moved: list[Element] = []
-    for child in [*part]:
-        stray = child.tail if child.tail and child.tail.strip() else ""
-        if stray:
-            text = etree.Element("p")
-            text.text, child.tail = stray, None
-        if child.tag not in _PARTS and _says(child) and next(child.iter("td", "th", "tr"), None) is None:
-            moved.append(child)
-        if stray:
-            moved.append(text)
-    if part.text and part.text.strip():
-        text = etree.Element("p")
-        text.text, part.text = part.text, None
-        moved.insert(0, text)
-    for element in moved:
-        table.addprevious(element)
-    return bool(moved)
+    for caption in table.findall("caption")[1:]:
+        if _says(caption):
+            caption.tag = "div"  # only the first is shown as one
+    strays: list[Element] = []
+    leading = -1  # number of stretches before the last row
+    made = set(_gathered(table, _PARTS))
+    for child in [*table]:
+        if child in made:
+            strays.append(child)
+        elif child.tag == "tr":
+            leading = len(strays)
+        elif child.tag in _FRAMES:
+            inner = set(_gathered(child, _COLUMNS if child.tag == "colgroup" else _ROWS))
+            for part in [*child]:
+                if part in inner:
+                    strays.append(part)
+                elif part.tag == "tr":
+                    leading = len(strays)
+    leading = len(strays) if leading < 0 else leading
+    for stretch in strays[:leading]:
+        table.addprevious(_plain(stretch))
+    place, tail, table.tail = table, table.tail, None
+    for stray in map(_plain, strays[leading:]):
+        place.addnext(stray)
+        place = stray
+    place.tail = tail
+    if strays and next(table.iter("tr", "caption", "img"), None) is None:
+        drop(table)
+    return bool(strays)
+
+
+def _plain(stretch: Element) -> Element:
+    """A stretch as what it is: the one block in it, a paragraph, or a ``div``; no two of them run into each other."""
+    bare = not (stretch.text and stretch.text.strip())
+    if bare and len(stretch) == 1 and stretch[0].tag in BLOCKS:
+        only = stretch[0]
+        if not (only.tail and only.tail.strip()):
+            only.tail = None
+            drop(stretch)
+            return only
+    blocks = stretch.iter(*BLOCKS)
+    next(blocks)  # the stretch itself
+    if next(blocks, None) is None:
+        stretch.tag = "p"
+    return stretch
 
 
 def _says(element: Element) -> bool:
-    return element.tag not in INVISIBLE and bool(all_text(element).strip())
-
-
-def _into_cell(row: Element, child: Element) -> None:
-    cell: Element = etree.Element("td")
-    row.insert(row.index(child), cell)
-    cell.append(child)
-    cell.tail, child.tail = child.tail, None
+    """Whether a reader sees something of the element: text, or a picture that has a name."""
+    if element.tag in INVISIBLE:
+        return False
+    if any(text and not text.isspace() for text in element.itertext()):
+        return True
+    return any(image.get("alt") for image in element.iter("img"))
 
 
 def _wrap(first: Element, tag: str, members: frozenset[str]) -> None:

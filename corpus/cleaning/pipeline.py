@@ -46,7 +46,7 @@ _MARKUP_START = (
 )
 
 #: Raised with every change of the rules: part of fingerprints.
-RULES_VERSION = "5"
+RULES_VERSION = "6"
 
 
 def clean_page(
