@@ -48,7 +48,7 @@ from chunking.segment import Segmenter, language_of
 from chunking.vectors import SentenceVectors
 from models import Models
 from models.protocols import Perplexity
-from models.settings import ModelSettings
+from models.settings import EmbeddingSettings, ModelSettings
 
 _LEAST = 4  # headings of a page that counts
 _MOST = 3  # sentences that a border is moved by
@@ -75,6 +75,18 @@ def main() -> None:
     parser.add_argument("part", choices=("order", "time", "independence"))
     parser.add_argument("--documents", type=int, default=None, help="documents at most")
     parser.add_argument("--draws", type=int, default=20, help="other partitions of each sort a document")
+    parser.add_argument(
+        "--reach",
+        type=int,
+        default=None,
+        help="characters on each side of a border that LI reads; unset: all",
+    )
+    parser.add_argument(
+        "--whole",
+        action="store_true",
+        help="embed whole chunks, the paper's form, instead of pooling sentences",
+    )
+    parser.add_argument("--embedder", default=None, help="embeddings.cohesion; unset: the default")
     parser.add_argument("--candidates", type=int, default=8)
     parser.add_argument("--model", type=Path, help="folder of a causal language model")
     parser.add_argument("--gguf", default=None, help="file in that folder, where it is a GGUF model")
@@ -84,7 +96,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.part == "order":
         for form in FORMS:
-            print_order(form, list(gold(form, options.documents)), options.draws)
+            print_order(form, list(gold(form, options.documents, options.embedder)), options)
     elif options.part == "time":
         print_time(list(gold("hidden", options.documents)), options.candidates)
     else:
@@ -93,9 +105,10 @@ def main() -> None:
         print_independence(list(gold("hidden", options.documents)), options)
 
 
-def gold(form: Any, most: int | None) -> Iterator[Gold]:
+def gold(form: Any, most: int | None, embedder: str | None = None) -> Iterator[Gold]:
     """Pages with headings, with their sentence vectors."""
-    models = Models(ModelSettings(api_key=None))
+    chosen = EmbeddingSettings(**({"cohesion": embedder} if embedder else {}))
+    models = Models(ModelSettings(api_key=None, embeddings=chosen))
     segmenter, backgrounds = Segmenter(models), Backgrounds(models)
     found = 0
     for entry, data in pages():
@@ -117,14 +130,15 @@ def gold(form: Any, most: int | None) -> Iterator[Gold]:
 # --- order ---------------------------------------------------------------------------------------------------
 
 
-def print_order(form: str, documents: Sequence[Gold], draws: int) -> None:
+def print_order(form: str, documents: Sequence[Gold], options: Any) -> None:
     """Print the share of pairs won by the gold partition."""
+    draws = options.draws
     won: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for number, document in enumerate(documents):
         rng = np.random.default_rng([7, number])
-        best = _parts(document, document.cuts)
+        best = _parts(document, document.cuts, options)
         for sort in ("moved", "shuffled", "random"):
-            others = [_parts(document, _other(document, sort, rng)) for _ in range(draws)]
+            others = [_parts(document, _other(document, sort, rng), options) for _ in range(draws)]
             for part, mine, theirs in zip(_PARTS, best, zip(*others, strict=True), strict=True):
                 share = float(np.mean([(mine > value) + 0.5 * (mine == value) for value in theirs]))
                 for group in ("all", document.language, document.kind):
@@ -149,10 +163,11 @@ def _told(values: Sequence[float]) -> str:
     return f"{mean.value:.3f} [{mean.low:.3f}, {mean.high:.3f}]"
 
 
-def _parts(document: Gold, cuts: Sequence[int]) -> tuple[float, float, float]:
+def _parts(document: Gold, cuts: Sequence[int], options: Any) -> tuple[float, float, float]:
     score = chunk_score(
-        document.vectors.text, spans_of(document.vectors, cuts), document.perplexity, document.vectors
-    )
+        document.vectors.text, spans_of(document.vectors, cuts), document.perplexity, document.vectors,
+        reach=options.reach, pooling="whole" if options.whole else "pooled",
+    )  # fmt: skip
     return tuple(float("-inf") if value is None else value for value in (score.cs, score.li, score.sd))  # type: ignore[return-value]
 
 

@@ -16,9 +16,11 @@ from chunking.asking import MERGED, TREE_METHODS, TitleSubjects, answer_input, b
 from chunking.evaluation import metrics
 from chunking.evaluation.metrics import Region
 from chunking.evaluation.settings import EvaluationSettings
+from chunking.evaluation.studies import LEVELS, limited
+from chunking.hichunk.levels import MAX_LEVEL
 from chunking.lexical import LexicalIndex
 from chunking.records import ChunkRecord, ChunkSet
-from chunking.retrieval import Context, Forest, ranked_by
+from chunking.retrieval import Context, Forest, auto_merge, ranked_by
 from chunking.subjects import Subjects
 from corpus.catalogue.tables import Document, Question
 from corpus.ids import digest
@@ -99,6 +101,8 @@ class MethodResult:
     main: dict[str, Values] = field(default_factory=dict)
     budgets: dict[int, Values] = field(default_factory=dict)
     hits: dict[str, dict[int, Values]] = field(default_factory=dict)
+    levels: dict[str, Values] = field(default_factory=dict)
+    """Evidence recall by the deepest level that Auto-Merge may use."""
     refused: Counter[str] = field(default_factory=Counter)
     """Answers that failed their check, by reason; they count as not answered."""
 
@@ -135,7 +139,30 @@ def evaluate_method(
         for label in forms
     ]
     results[0].hits = {form: _hits(questions, ranked, forest) for form, ranked in rankings.items()}
+    if len(results) > 1:
+        results[1].levels = _by_level(chunks, questions, rankings[settings.retrieval], models, settings)
     return results
+
+
+def _by_level(
+    chunks: ChunkSet,
+    questions: Sequence[EvaluationQuestion],
+    ranked: Sequence[list[str]],
+    models: Models,
+    settings: EvaluationSettings,
+) -> dict[str, Values]:
+    """Evidence recall of the merged context under trees of limited depth; deeper than they are they are whole."""
+    found: dict[str, Values] = {}
+    for name, most in (*((str(level), level) for level in LEVELS), ("all", MAX_LEVEL)):
+        forest = Forest(limited(chunks.nodes, most), models.count_tokens, settings.context_text)
+        found[name] = [
+            metrics.evidence_recall(
+                question.evidence,
+                auto_merge(keys, forest, settings.budget, strict=settings.strict_merge).spans(),
+            )
+            for question, keys in zip(questions, ranked, strict=True)
+        ]
+    return found
 
 
 @dataclass

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -264,9 +265,24 @@ class ExtractEvidence(Skill[EvidenceIn, Evidence]):
         for start, end in _sentences(given.context):
             sentence = given.context[start:end]
             held = wanted & (figures(sentence) | names(sentence))
-            if held or any(states(sentence, part) for part in parts):
+            if held or any(_resembles(sentence, part) and states(sentence, part) for part in parts):
                 chosen.append(sentence)
         return Evidence(sentences=chosen)
+
+
+_TOKEN = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+")
+
+
+@lru_cache(maxsize=8192)
+def _tokens(text: str) -> frozenset[str]:
+    """Latin words and single Chinese characters."""
+    return frozenset(_TOKEN.findall(unicodedata.normalize("NFKC", text).casefold()))
+
+
+def _resembles(sentence: str, clause: str) -> bool:
+    """Whether a sentence has half of a clause's words; without them it does not state it. Cheap where that is not."""
+    wanted = _tokens(clause)
+    return 2 * len(wanted & _tokens(sentence)) >= len(wanted)
 
 
 def _answer_figures(given: EvidenceIn) -> frozenset[str]:

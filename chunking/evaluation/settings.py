@@ -77,6 +77,11 @@ class EvaluationSettings(BaseModel):
     context_text: ContextText = Field(
         default="chunk", description="What is given to the answerer: the chunk or its completed text"
     )
+    completion_sample: int = Field(
+        default=200,
+        ge=0,
+        description="Completed chunks whose perplexity is compared with what they were (0: none)",
+    )
     strict_merge: bool = Field(
         default=False,
         description="Auto-Merge: the whole parent must fit what is left, as printed in the paper",

@@ -20,6 +20,7 @@ from chunking.evaluation.protocol import (
     setting_of,
 )
 from chunking.evaluation.settings import EvaluationSettings, VectorSettings
+from chunking.evaluation.studies import completion_rows, lambda_rows, stored_scores, time_rows
 from chunking.evaluation.tables import chunk_rows, result_rows
 from chunking.index import ChunkVectors, VectorIndex, index_basis, lost_methods
 from chunking.records import chunk_fingerprint, chunk_methods, load_chunks
@@ -63,7 +64,7 @@ class _EvaluateStep(BaseStep):
         models: Models,
         data_dir: Path,
     ) -> None:
-        super().__init__(name=name, version="1", batch_size=None)
+        super().__init__(name=name, version="2", batch_size=None)
         self._methods = methods
         self._settings = settings
         self._vector_settings = vector_settings
@@ -188,12 +189,18 @@ class ScoreStep(_EvaluateStep):
             questions = self._questions(session)
             subjects = Subjects.load(session)
             rows = chunk_rows(session, methods, self._models)
+            rows += time_rows(session, methods, self._settings)
+            scores = stored_scores(session, methods)
         try:
+            with ctx.catalogue.reading() as session:
+                rows += completion_rows(session, self._models, self._settings)
             results = self._results(ctx, methods, questions, subjects) if questions else []
         except ModelError as error:
             raise translated(error) from error
         setting = setting_of(self._settings, self._models, self._vectors().name)
         rows += result_rows(results, questions, self._settings, setting)
+        answers = {result.label: result.main["rouge_l"] for result in results}
+        rows += lambda_rows(scores, answers, self._settings)
         located = sum(bool(question.evidence) for question in questions)
         counts = {
             "methods": len(labels(methods)),

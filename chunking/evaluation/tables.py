@@ -13,6 +13,7 @@ from chunking.evaluation.metrics import meteor_stages
 from chunking.evaluation.protocol import EvaluationQuestion, MethodResult, Values
 from chunking.evaluation.settings import EvaluationSettings
 from chunking.evaluation.statistics import Bootstrap, Estimate
+from chunking.evaluation.studies import level_rows
 from corpus.catalogue.tables import Chunk, Document, Evaluation, Partition
 from corpus.ids import canonical_json, digest
 
@@ -49,7 +50,7 @@ def result_rows(
     settings: EvaluationSettings,
     setting: dict[str, Any],
 ) -> list[Evaluation]:
-    """Tables ``main``, ``budget``, ``kinds``, ``languages``, ``retrieval`` and ``differences``."""
+    """Tables ``main``, ``budget``, ``kinds``, ``languages``, ``retrieval``, ``levels`` and ``differences``."""
     bootstrap = Bootstrap(settings.bootstrap, settings.confidence, settings.seed)
     rows: list[Evaluation] = []
     for result in results:
@@ -58,6 +59,7 @@ def result_rows(
         rows += _grouped("kinds", "kind", result, questions, lambda q: q.kind, bootstrap, setting)
         rows += _grouped("languages", "language", result, questions, lambda q: q.language, bootstrap, setting)
         rows += _retrieval(result, bootstrap, setting)
+        rows += level_rows(result.label, result.levels, bootstrap, setting)
     return rows + _differences(results, bootstrap, setting)
 
 

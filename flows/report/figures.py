@@ -133,6 +133,85 @@ def budget_curve(rows: Sequence[Evaluation], metric: str) -> str:
     return _svg(figure)
 
 
+def lambda_curve(rows: Sequence[Evaluation]) -> str:
+    """Pearson's r between ChunkScore and ROUGE-L over λ, with its interval; n is the number of methods."""
+    points = sorted((float(row.setting["lambda"]), row) for row in rows if row.value is not None)
+    figure, axes = _new(6.4, 3.0)
+    axes.axhline(0, color="#c9d1d9", linewidth=0.8)
+    lambdas = [lam for lam, _ in points]
+    axes.fill_between(
+        lambdas,
+        [row.value if row.low is None else row.low for _, row in points],
+        [row.value if row.high is None else row.high for _, row in points],
+        color=ACCENT,
+        alpha=0.15,
+        linewidth=0,
+    )
+    axes.plot(lambdas, [row.value for _, row in points], color=ACCENT)
+    axes.set_xlim(0, 1)
+    axes.set_ylim(-1.05, 1.05)
+    axes.set_xlabel("λ (weight of logical independence)")
+    axes.set_ylabel(f"Pearson's r, n = {rows[0].n} methods" if rows else "Pearson's r")
+    return _svg(figure)
+
+
+def level_curve(rows: Sequence[Evaluation]) -> str:
+    """Evidence recall by the deepest level that Auto-Merge may use, with intervals."""
+    figure, axes = _new(6.4, 2.8)
+    for colour, method in zip(PALETTE, sorted({row.method for row in rows}), strict=False):
+        own = [row for row in rows if row.method == method and row.value is not None]
+        own.sort(key=lambda row: str(row.setting["max_level"]))  # 1 … 4, all
+        values = [row.value or 0.0 for row in own]
+        errors = [
+            [
+                value - (row.low if row.low is not None else value)
+                for value, row in zip(values, own, strict=True)
+            ],
+            [
+                (row.high if row.high is not None else value) - value
+                for value, row in zip(values, own, strict=True)
+            ],
+        ]
+        axes.errorbar(
+            [str(row.setting["max_level"]) for row in own],
+            values,
+            yerr=errors,
+            color=colour,
+            marker="o",
+            markersize=4,
+            capsize=3,
+            label=f"{method}, n = {max((row.n for row in own), default=0)}",
+        )
+    axes.set_xlabel("deepest level")
+    axes.set_ylabel("evidence recall")
+    axes.legend(frameon=False, fontsize=8)
+    return _svg(figure)
+
+
+def completion_bars(rows: Sequence[Evaluation]) -> str:
+    """Perplexity of completed chunks before and after, by language, with intervals."""
+    by_key = {(str(row.setting["language"]), row.metric): row for row in rows}
+    languages = sorted({language for language, _ in by_key}, key=lambda name: (name == "all", name))
+    figure, axes = _new(6.4, 2.8)
+    for side, (metric, colour) in enumerate((("perplexity_before", "#c9d1d9"), ("perplexity_after", ACCENT))):
+        own = [by_key[language, metric] for language in languages]
+        values = [row.value or 0.0 for row in own]
+        errors = [
+            [v - (row.low if row.low is not None else v) for v, row in zip(values, own, strict=True)],
+            [(row.high if row.high is not None else v) - v for v, row in zip(values, own, strict=True)],
+        ]
+        places = [place + (side - 0.5) * 0.36 for place in range(len(languages))]
+        axes.bar(places, values, width=0.34, yerr=errors, color=colour, label=metric.removeprefix("perplexity_"),
+                 error_kw={"ecolor": INK, "lw": 1})  # fmt: skip
+    counts = [by_key[language, "perplexity_before"].n for language in languages]
+    axes.set_xticks(
+        range(len(languages)), [f"{name}, n = {n}" for name, n in zip(languages, counts, strict=True)]
+    )
+    axes.set_ylabel("perplexity per token")
+    axes.legend(frameon=False, fontsize=8)
+    return _svg(figure)
+
+
 def network(edges: Sequence[tuple[str, str, str]], names: dict[str, tuple[str, str]]) -> dict[str, Any]:
     """Positions for the small graph picture: {"nodes": [...], "edges": [...]} in a 1000 × 640 box."""
     import networkx as nx

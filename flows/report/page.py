@@ -90,10 +90,13 @@ def render(
         kinds=summary.QUESTION_KINDS,
         views=data.chunk_views(catalogue),
         tables={
-            name: _pivot(tables[name]) for name in sorted(tables, key=lambda name: (name != "main", name))
+            name: _pivot(tables[name])
+            for name in sorted(tables, key=lambda name: (name != "main", name))
+            if name != "lambda"  # a hundred rows: drawn
         },
         bars=_inline(figures.recall_bars(tables["main"], _MAIN_METRIC)) if "main" in tables else None,
         curve=_inline(figures.budget_curve(tables["budget"], _MAIN_METRIC)) if "budget" in tables else None,
+        studies=_studies(tables),
         calls=data.model_calls(catalogue),
         accounts=accounting.rows_of(stages),
         preset=run.settings.get("preset") if run else None,
@@ -101,6 +104,29 @@ def render(
         flat_settings=sorted(_flat(runtime.settings.model_dump(mode="json"))),
         versions={name: version(name) for name in _PACKAGES},
     )
+
+
+def _studies(tables: dict[str, list[Evaluation]]) -> list[tuple[str, Markup]]:
+    """(caption, figure) of the studies that there are figures of."""
+    drawn = {
+        "lambda": (
+            "ChunkScore and answers: Pearson's r over the chunk methods between mean ChunkScore and mean ROUGE-L, "
+            "by λ; the band draws documents and questions anew, not methods.",
+            figures.lambda_curve,
+        ),
+        "levels": (
+            "Auto-Merge by depth of the tree: evidence recall when only levels down to the one named may be "
+            "merged into; the leaves stay the same.",
+            figures.level_curve,
+        ),
+        "completion": (
+            "Completion: perplexity of the chunks that QChunker completed, before and after; each text alone.",
+            figures.completion_bars,
+        ),
+    }
+    return [
+        (caption, _inline(draw(tables[name]))) for name, (caption, draw) in drawn.items() if tables.get(name)
+    ]
 
 
 def _inline(svg: str) -> Markup:

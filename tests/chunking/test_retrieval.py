@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -144,3 +146,96 @@ def test_invariants(data: st.DataObject) -> None:
         assert order == sorted(order, key=order.index)
         if ranked and any(counter(forest.nodes[k].text) <= budget for k in ranked):
             assert context.nodes
+
+
+# --- Algorithm 2, written once more in the plainest way --------------------------------------------------------
+
+
+@st.composite
+def forests(draw: st.DrawFn) -> list[ChunkRecord]:
+    """Up to three documents of up to three levels; a node has one child, or several, or is a leaf."""
+    nodes: list[ChunkRecord] = []
+
+    def grow(document: str, start: int, depth: int, parent: str | None) -> int:
+        key = f"{document}-{len(nodes)}"
+        at = len(nodes)
+        nodes.append(node(key, start, "", parent, document))
+        parts = draw(st.integers(2, 4)) if depth < 3 and draw(st.booleans()) else 0
+        end = start
+        for _ in range(parts):
+            end = grow(document, end, depth + 1, key)
+        text = "".join(n.text for n in nodes[at + 1 :] if n.parent_id == key)
+        text = text or "火" * (draw(st.integers(2, 40)) - 1) + "。"
+        nodes[at] = node(key, start, text, parent, document, leaf=not parts)
+        return start + len(text)
+
+    for number in range(draw(st.integers(1, 3))):
+        grow(f"d{number}", 0, 0, None)
+    return nodes
+
+
+def algorithm_2(ranked: list[str], nodes: list[ChunkRecord], budget: int, *, strict: bool) -> set[str]:
+    """The keys of the context, with every condition spelled out and nothing remembered."""
+    by_key = {n.chunk_id: n for n in nodes}
+
+    def inside(part: ChunkRecord, whole: ChunkRecord) -> bool:
+        same = part.document_id == whole.document_id
+        return same and whole.start <= part.start and part.end <= whole.end
+
+    def size(keys: set[str]) -> int:
+        chosen = sorted((by_key[k] for k in keys), key=lambda n: (n.document_id, n.start))
+        apart = sum(
+            not (a.document_id == b.document_id and a.end == b.start) for a, b in itertools.pairwise(chosen)
+        )
+        return sum(len(n.text) for n in chosen) + 2 * apart
+
+    taken: set[str] = set()
+    for key in ranked:
+        leaf = by_key[key]
+        if any(inside(leaf, by_key[k]) for k in taken):
+            continue
+        if size(taken | {key}) > budget:
+            if len(leaf.text) > budget:
+                continue
+            break
+        before, taken = size(taken), taken | {key}
+        measure = before
+        parent = by_key.get(leaf.parent_id or "")
+        while parent is not None:
+            parts = {k for k in taken if inside(by_key[k], parent)}
+            children = [by_key[k] for k in parts if by_key[k].parent_id == parent.chunk_id]
+            here = size(taken)
+            rest = len(parent.text) - sum(len(by_key[k].text) for k in parts)
+            merged = taken - parts | {parent.chunk_id}
+            if not (
+                len(children) >= 2
+                and sum(len(c.text) for c in children) >= len(parent.text) / 3 * (1 + measure / budget)
+                and (len(parent.text) <= budget - before if strict else rest <= budget - here)
+                and size(merged) <= budget
+            ):
+                break
+            taken = merged
+            measure = size(taken)
+            parent = by_key.get(parent.parent_id or "")
+    return taken
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_auto_merge_is_algorithm_2(data: st.DataObject) -> None:
+    nodes = data.draw(forests())
+    leaves = [n.chunk_id for n in nodes if n.leaf]
+    ranked = data.draw(st.permutations(leaves))
+    budget, strict = data.draw(st.integers(5, 400)), data.draw(st.booleans())
+    context = auto_merge(ranked, Forest(nodes, count), budget, strict=strict)
+    assert {n.chunk_id for n in context.nodes} == algorithm_2(ranked, nodes, budget, strict=strict)
+    assert context.tokens == count(context.text) <= budget
+    roots = {n.document_id: n for n in nodes if n.parent_id is None}
+    pieces = {(n.document_id, n.start, n.end) for n in nodes}
+    before: dict[str, int] = {}
+    for n in context.nodes:  # nothing twice, nothing cut, nothing across documents
+        assert roots[n.document_id].text[n.start : n.end] == n.text
+        assert (n.document_id, n.start, n.end) in pieces
+        assert n.text.endswith("。")
+        assert before.get(n.document_id, 0) <= n.start
+        before[n.document_id] = n.end
