@@ -21,6 +21,7 @@ from models.protocols import Embedder
 Floats = NDArray[np.float64]
 
 UNIT = 24  # display columns from which a sentence has a vector of its own (a CJK character takes two)
+PARAGRAPH = 2400  # display columns up to which a paragraph is of one thing
 VIEW = 400  # characters of a sentence that are embedded; more add cost, hardly meaning
 
 
@@ -91,7 +92,9 @@ class SentenceVectors:
     def gaps(self, reach: int = 3) -> Floats:
         """Cosine distance between the ``reach`` sentences before and after each boundary, shape (n - 1,).
 
-        Entry i belongs to the boundary between sentences i and i + 1.
+        Entry i belongs to the boundary between sentences i and i + 1. Divisions begin with
+        a paragraph: inside one the distance is given as 0, unless the paragraph is so long
+        (a text without line ends) that it may hold several.
         """
         n = len(self)
         if n < 2:
@@ -99,7 +102,17 @@ class SentenceVectors:
         edge = np.arange(1, n)
         before = _normalised(self.sums[edge] - self.sums[np.maximum(edge - reach, 0)])
         after = _normalised(self.sums[np.minimum(edge + reach, n)] - self.sums[edge])
-        return np.asarray(1.0 - np.einsum("ij,ij->i", before, after))
+        distance = 1.0 - np.einsum("ij,ij->i", before, after)
+        return np.where(self._inner, 0.0, np.maximum(distance, 1e-6))
+
+    @cached_property
+    def _inner(self) -> NDArray[np.bool_]:
+        """For each boundary whether it is inside a paragraph of ordinary length."""
+        texts = [self.text[start:end] for start, end in self.sentences]
+        ends = np.array([text[len(text.rstrip()) :].find("\n") >= 0 for text in texts[:-1]], dtype=bool)
+        paragraph = np.concatenate([[0], np.cumsum(ends)])
+        widths = np.bincount(paragraph, weights=[display_width(text) for text in texts])
+        return np.asarray(~ends & (widths[paragraph[:-1]] <= PARAGRAPH))
 
     def _embed(self) -> Floats:
         units = self.units

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
+from chunking.borders import opening_odds
 from chunking.headings import STYLE_ORDER, Heading, display_width, heading_shape
 from models.prompts import Prompts, Quoted
 from models.skills import ACCEPT, Skill, Verdict
@@ -37,7 +38,7 @@ class LevelPoints(BaseModel):
 class LevelsIn:
     """Lines as the model sees them; the first ``residual`` ones are known text that gets no points.
 
-    ``gaps``: for the rules, the embedding distance before each line (0 where unknown).
+    ``gaps``: for the rules, the embedding distance before each line (0 inside a paragraph).
     """
 
     lines: tuple[str, ...]
@@ -54,7 +55,7 @@ class AssignLevels(Skill[LevelsIn, LevelPoints]):
     """Numbered lines to chunk points with levels. Offline: heading shape and embedding gaps."""
 
     name: ClassVar[str] = "assign_levels"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     output: ClassVar[type[BaseModel]] = LevelPoints
     prompts: ClassVar[Prompts] = Prompts(__package__, "assign_levels")
 
@@ -71,7 +72,7 @@ class AssignLevels(Skill[LevelsIn, LevelPoints]):
         return ACCEPT
 
     def offline(self, given: LevelsIn) -> LevelPoints:
-        """Levels from numbering styles in order of depth, then gaps in long stretches without headings."""
+        """Levels from numbering styles in order of depth, then lines where layout and gaps make a division likely."""
         return LevelPoints(points=[{"index": i, "level": level} for i, level in _rule_points(given)])
 
 
@@ -165,7 +166,11 @@ def _longest_increasing(points: Sequence[Point]) -> list[Point]:
 # --- the offline answer --------------------------------------------------------------------------------------
 
 _SURE = 0.55  # strength from which a shape alone makes a heading
-_STRETCH = 900  # display columns without a heading after which gaps may add points
+_HEADED = 3  # headings that make a text one with headings
+_SECTION = 2000  # display columns a heading; where short lines are rarer, they are captions
+# Log-odds from which a line without a heading begins a division (benchmarks/segmentation.py, tuning half).
+_LIKELY = -1.25  # in a text without headings
+_CLEAR = 0.5  # in a text that has some: it says with them where its divisions are
 _FINEST = 999
 
 
@@ -173,7 +178,7 @@ def _rule_points(given: LevelsIn) -> list[Point]:
     shapes = [heading_shape(line) for line in given.lines]
     heads = {i: shape for i, shape in enumerate(shapes) if shape and _is_heading(i, shapes, given.lines)}
     points = _nested(heads, given.lines)
-    return _with_gaps(points, given, shapes)
+    return _with_openings(points, given, heads)
 
 
 def _is_heading(i: int, shapes: Sequence[Heading | None], lines: Sequence[str]) -> bool:
@@ -228,34 +233,30 @@ def _nested(heads: dict[int, Heading], lines: Sequence[str]) -> list[Point]:
     return points
 
 
-def _with_gaps(points: Sequence[Point], given: LevelsIn, shapes: Sequence[Heading | None]) -> list[Point]:
-    """Points at the widest embedding gaps of long stretches without a heading, one level below it."""
+def _with_openings(points: Sequence[Point], given: LevelsIn, heads: dict[int, Heading]) -> list[Point]:
+    """Points where layout and gaps make a division likely, one level below the heading they are under.
+
+    A text that has headings says with them where its divisions are: there only
+    what is clear counts besides.
+    """
     if not given.gaps:
         return list(points)
-    widths = [0]
-    for line in given.lines:
-        widths.append(widths[-1] + display_width(line))
-    added: list[Point] = []
+    odds = opening_odds(given.lines, given.gaps)
+    limit = _CLEAR if _has_headings(heads, given.lines) else _LIKELY
     ends = [*[index for index, _ in points[1:]], len(given.lines)]
-    for (start, level), end in zip(points, ends, strict=True):
-        stretch = [(start, end)]
-        while stretch:
-            low, high = stretch.pop()
-            if widths[high] - widths[low] <= _STRETCH or high - low < 4:
-                continue
-            worth = {i: _gap_worth(i, given, shapes, widths, low, high) for i in range(low + 2, high - 1)}
-            best = max(worth, key=lambda i: (worth[i], -i), default=None)
-            if best is None:
-                continue
-            added.append((best, min(level + 1, MAX_LEVEL)))
-            stretch += [(low, best), (best, high)]
+    added = [
+        (i, min(level + 1, MAX_LEVEL))
+        for (start, level), end in zip(points, ends, strict=True)
+        for i in range(start + 2, end)  # a heading keeps the line below it
+        if odds[i] > limit
+    ]
     return sorted([*points, *added])
 
 
-def _gap_worth(
-    i: int, given: LevelsIn, shapes: Sequence[Heading | None], widths: Sequence[int], low: int, high: int
-) -> float:
-    middle = (widths[low] + widths[high]) / 2
-    balance = abs(widths[i] - middle) / max(middle - widths[low], 1)
-    shape = shapes[i]
-    return given.gaps[i] + (0.3 if shape and shape.style == "article" else 0.0) - 0.3 * balance
+def _has_headings(heads: dict[int, Heading], lines: Sequence[str]) -> bool:
+    """Whether headings divide the text: some numbered ones, or short lines that come as often as titles do."""
+    found = [heading for i, heading in heads.items() if i]
+    if sum(heading.style != "plain" for heading in found) >= _HEADED:
+        return True
+    columns = sum(map(display_width, lines))
+    return len(found) >= _HEADED and columns <= _SECTION * len(found)

@@ -52,7 +52,7 @@ class SegmentText(Skill[SegmentIn, Heads]):
     """Document and outline to chunk heads (the mask form). Offline: the preferred offline sampler."""
 
     name: ClassVar[str] = "segment_text"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     output: ClassVar[type[BaseModel]] = Heads
     prompts: ClassVar[Prompts] = Prompts(__package__, "segment_text")
 
