@@ -113,7 +113,7 @@ _OPERATOR = (
 )
 _RANGE = r"\s*(?:~|–|—|-|to|至|到)\s*"
 _QUANTITY = re.compile(
-    rf"(?P<op>{_OPERATOR})?(?P<between>\bbetween\s|介于|在(?=[^,，。;；]{{1,24}}之间))?\s?(?:(?<![A-Za-z0-9.'’])(?<!\d,)|(?<=[mM]in\.)|(?<=[mM]ax\.))(?<!\d[-–—/])(?P<low>{_NUM})(?P<lost>(?<=10)-\d(?![\d.]))?"
+    rf"(?P<op>{_OPERATOR})?(?P<between>\bbetween\s|介于|在(?=[^,，。;；]{{1,24}}之间))?\s?(?:(?<![A-Za-z0-9.'’])(?<!\d,)|(?<=[mM]in\.)|(?<=[mM]ax\.))(?<!\d[-–—/])(?<!/[-–—])(?P<low>{_NUM})(?P<lost>(?<=10)-\d(?![\d.]))?"
     rf"(?:\s?(?P<lowunit>(?>{UNIT_PATTERN}))?(?P<sep>{_RANGE}|(?(between)\s*(?:and|和|与)\s*|(?!)))(?P<high>{_NUM})|\s?±\s?(?P<pm>{_BODY}))?"
     rf"(?:\s?(?P<unit>{UNIT_PATTERN}))?(?P<after>\s?(?:以下|以上|左右|or (?:less|more|below|above)))?",
     re.IGNORECASE,
@@ -562,6 +562,13 @@ _DURATION = re.compile(
 _DURATION_UNIT = {"h": "h", "小": "h", "m": "min", "分": "min", "d": "d", "天": "d"}
 
 
+# "2.8%~28.0%（体积） 自燃点 480 ℃": the next property's own value on the same line
+_OF_PROPERTY = re.compile(
+    r"(?:[一-鿿](?:点|压|限|密度)|(?:自燃|引燃|临界|分解|着火)温度|\bpoint|\bdensity|\blimits?|\b(?:ignition|critical|decomposition) temperature|\b(?:vapou?r|critical) pressure)\s*[:：]?\s*$",
+    re.IGNORECASE,
+)
+
+
 def _conditions(
     text: str, left: int, right: int, reading: _Reading, others: list[_Reading]
 ) -> dict[str, str]:
@@ -584,6 +591,8 @@ def _conditions(
     for other in others:
         if other.operator not in {"=", "~"}:
             continue  # a bound of its own ("相对湿度不超过80%") is no circumstance of another value
+        if _OF_PROPERTY.search(text[reading.end : other.start]):
+            continue
         kind = _condition_kind(other)
         if kind == "concentration" and (
             _in_other_terms(reading, other) or _of_a_limit(text[left : other.start], text[other.end :])

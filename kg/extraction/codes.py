@@ -7,8 +7,10 @@ import unicodedata
 
 from corpus.names import find_cas, normalise_name, valid_cas
 from kg.extraction.context import Context, language_of
+from kg.extraction.denial import denies_use
 from kg.extraction.matters import split_items
 from kg.extraction.model import Draft, Entry
+from kg.extraction.owner import CLAUSE_END, spoken_of_other
 from kg.extraction.vocabulary import hazard_names, hazard_term
 from kg.schema import (
     PICTOGRAMS,
@@ -160,6 +162,8 @@ def names(ctx: Context) -> list[Draft]:
     for entry, found in ctx.entries("identity"):
         if found.name not in {"name", "name_other", "alias"} or ctx.no_data(entry):
             continue
+        if ctx.subject.mixture and entry.sds == 3:
+            continue  # a component's name
         parts = ctx.segments(entry.start, entry.end) if found.name == "name" else _name_parts(ctx, entry)
         for start, end in parts:
             _add_name(ctx, drafts, seen, start, end, (entry.label_start, entry.end), entry.sds)
@@ -223,15 +227,20 @@ def _add_name(
 
 
 _CONFUSED = re.compile(
-    r"混淆|不同于|有别于|区别于|不是|并非|不要|勿|不(?:可|得|应)|误(?:称|作|为)|\b(?:not|confused|unlike|never|different from|distinct from)\b",
+    r"混淆|不同于|有别于|区别于|不是|并非|不要|勿|不(?:可|得|应)|误(?:称|作|为)|有区别|另一种|\b(?:not|confused|unlike|never|different|distinct)\b",
     re.IGNORECASE,
 )
+
+
+_DISSOLVED = re.compile(r"溶液|混合物|\b(?:solutions?|aqueous|mixtures?)\b", re.IGNORECASE)
 
 
 def _without_remark(ctx: Context, start: int, end: int) -> str:
     """A name without the remark on what it is not ("二甲酮（勿与丁酮混淆）"); "" where the words say only that."""
     words = ctx.shadow(start, end)
     remark = re.search(r"\s*[(\[][^()\[\]]*[)\]]?\s*$", words)
+    if remark and _DISSOLVED.search(remark[0]):
+        return ""  # "氨水（溶液）" is no name of the pure substance
     if remark and _CONFUSED.search(remark[0]):
         end, words = start + remark.start(), words[: remark.start()]
     return "" if _CONFUSED.search(words) else ctx.text(start, end).strip()
@@ -303,6 +312,32 @@ def hazard_codes(ctx: Context) -> list[Draft]:
     return drafts
 
 
+# a class that holds for a content or for some notifiers only, or is another system's or an older one
+_SUPPOSED_BEFORE = re.compile(
+    r"若|如果|假如|假设|可能(?:为|是|属|被|分)|或许|疑似为|部分|有的|某些|个别|旧|原分类|原先|以前|浓度|含量|[≥≤<>]"
+    r"|\b(?:if|for|concentrations?|content|above|below|may be|might be|could be|would be|some|several|certain|notifiers?|notified|previous|former|old|concentration limits?|scl)\b",
+    re.IGNORECASE,
+)
+_SUPPOSED_AFTER = re.compile(
+    r"^[^;；。\n|]{0,24}?(?:[<>≤≥]\s?C\b|\bC\s?[<>≤≥]|(?:若|如果?|当)(?:含|其|苯|浓度)|仅(?:限|当|在)|\bonly (?:if|when|where)\b|\bif (?:it |the )?[\w ]{0,20}?(?:contain|content|concentration)|[≥≤<>]\s?\d|\((?:from|at|above|over|up to|in|[\d.]+\s?[%~–-])\s?[^()]*%)",
+    re.IGNORECASE,
+)
+
+
+def _not_its(ctx: Context, at: int, end: int) -> bool:
+    """Whether what stands at a place of a line is said of a component, an impurity, another substance or a supposition."""
+    begin = ctx.reading.shadow.rfind("\n", 0, at) + 1
+    bar = ctx.reading.shadow.rfind("|", begin, at) + 1
+    before = ctx.shadow(max(begin, bar, at - 200), at)
+    stop = ctx.reading.shadow.find("\n", end)
+    after = ctx.shadow(end, min(len(ctx.reading.shadow) if stop < 0 else stop, end + 60))
+    # the statements themselves say "if swallowed"
+    clause = _H.split(CLAUSE_END.split(before)[-1])[0]
+    head = re.match(r"[^:：]{0,60}[:：]", before)
+    supposed = _SUPPOSED_BEFORE.search(clause) or _SUPPOSED_BEFORE.search(head[0] if head else "")
+    return bool(supposed or _SUPPOSED_AFTER.match(after) or spoken_of_other(ctx, before))
+
+
 def full_code(shown: str) -> str:
     """A joined code with the letter before each part: "P305 + 351+338" is P305+P351+P338."""
     parts = re.sub(r"\s+", "", shown).split("+")
@@ -328,10 +363,12 @@ def _codes(ctx: Context, start: int, end: int, sds: int | None, taken: set[str])
             and not _H_RANGE[0] <= number <= _H_RANGE[1]
         ):
             continue
-        if code in taken:
+        if code in taken or (relation is Relation.HAS_H and _not_its(ctx, start + at, start + after)):
             continue
         taken.add(code)
         tail = words[after:stop].rstrip(" ,，;；、/|(")
+        if re.match(r"\s*[),，、;；]", tail):
+            tail = ""  # "H330), Carc. 2": what follows is no statement of the code's
         label = (
             NodeLabel.HAZARD_STATEMENT if relation is Relation.HAS_H else NodeLabel.PRECAUTIONARY_STATEMENT
         )
@@ -384,6 +421,7 @@ def _classes(ctx: Context, start: int, end: int, sds: int | None) -> list[Draft]
                 draft, reach = _class(ctx, start, words, name.slug, name.routed, at, stop, sds)
                 if draft:
                     used.append((at, reach))
+                if draft and not _not_its(ctx, start + at, start + reach):
                     drafts.append((at, draft))
             at = lowered.find(name.spelling, stop)
     return [draft for _, draft in sorted(drafts, key=lambda pair: pair[0])]
@@ -424,6 +462,14 @@ def _class(
         return None, stop
     end = match.end() if match else state.end() if state else stop
     organ = re.match(r"\s*\(([^()]{2,30})\)", words[end:]) if slug.startswith("stot") else None
+    behind = (
+        re.match(rf"\s*\(?\s*({'|'.join(_ROUTES.values())})\s*\)", words[end:], re.IGNORECASE)
+        if routed and not route
+        else None
+    )
+    if behind and match:  # "Acute Tox. 4 (oral)"
+        route = next(name for name, pattern in _ROUTES.items() if re.match(pattern, behind[1], re.IGNORECASE))
+        end += behind.end()
     reach = end + (organ.end() if organ else 0)
     negated = re.search(
         r"(?:不属于|未列为|不列为|未被分类为|not (?:be )?classified as)\s*$", words[:at], re.IGNORECASE
@@ -535,7 +581,7 @@ _PROSE_UN = re.compile(
 )
 _CLASS = re.compile(r"(?<![\d.])([1-9](?:\.[1-6])?)(?:[A-S])?(?![\d.])")
 _PROSE_CLASS = re.compile(r"第\s?([1-9](?:\.[1-6])?)\s?[类项]")
-_GROUP = re.compile(r"(Ⅲ|III|Ⅱ|II|Ⅰ|I|[123](?!\d))类?")
+_GROUP = re.compile(r"(?<![A-Za-z])(Ⅲ|III|Ⅱ|II|Ⅰ|I|[123](?![\d.%]))(?![A-Za-z])类?")
 _ROMAN = {"Ⅲ": "III", "Ⅱ": "II", "Ⅰ": "I", "1": "I", "2": "II", "3": "III"}
 
 
@@ -562,7 +608,7 @@ def transport(ctx: Context) -> list[Draft]:
         if beside:  # the nearest: a sheet may repeat them for every mode of transport
             near[name] = min(beside, key=lambda e: abs(e.start - entry.start))
     hazard = _field_value(ctx, near.get("transport_class"), _CLASS)
-    group = _field_value(ctx, near.get("packing_group"), _GROUP)
+    group = _one_group(ctx, near.get("packing_group"))
     used = [entry, *(near[n] for n, v in (("transport_class", hazard), ("packing_group", group)) if v)]
     span = (min(e.label_start for e in used), max(e.end for e in used))
     return [_shipped(ctx, un, span, hazard, _ROMAN.get(group, group), entry.sds, form)]
@@ -575,9 +621,15 @@ def _numbers_of(ctx: Context, entry: Entry) -> list[tuple[str, str]]:
         return []
     found: list[tuple[str, str]] = []
     for match in _UN_EACH.finditer(words):
+        lead = re.split(r"[;；,，、\n]", words[: match.start(1)])[-1]
+        if re.search(r"[:：]", lead) and not re.fullmatch(
+            r"[\s:：]*(?:UN|ID|No\.?|\s|[:：]|编?号|联合国)*", lead, re.IGNORECASE
+        ):
+            continue  # "1410; ethereal solution: 1411"
         if 4 <= int(match[1]) <= 3600:
             span = (entry.start + match.start("form"), entry.start + match.end("form"))
-            found.append((match[1], ctx.text(*span).strip() if match["form"] else ""))
+            form = ctx.text(*span).strip() if match["form"] else ""
+            found.append((match[1], "" if re.match(r"PG\b|包装", form, re.IGNORECASE) else form))
     return found
 
 
@@ -586,6 +638,16 @@ def _field_value(ctx: Context, entry: Entry | None, pattern: re.Pattern[str]) ->
         return ""
     match = pattern.search(ctx.shadow(entry.start, entry.end))
     return match[1] if match else ""
+
+
+def _one_group(ctx: Context, entry: Entry | None) -> str:
+    """The packing group of a field, "" where it names several ("Ⅱ或Ⅲ", "II (III for < 25 %)")."""
+    first = _field_value(ctx, entry, _GROUP)
+    if entry is None or not first:
+        return ""
+    found = {m[1] for m in _GROUP.finditer(ctx.shadow(entry.start, entry.end))}
+    roman = {_ROMAN.get(mark, mark) for mark in found if not mark.isdigit()}
+    return first if len(roman or found) == 1 else ""
 
 
 def _prose_transport(ctx: Context) -> list[Draft]:
@@ -654,15 +716,28 @@ def uses(ctx: Context) -> list[Draft]:
     """USED_FOR: the use as the page words it."""
     drafts = []
     for entry, found in ctx.entries("identity"):
-        words = ctx.text(entry.start, entry.end)
-        if found.name == "use" and _SAID.search(ctx.shadow(entry.start, entry.end)):
-            continue  # a sentence, which names a subject and may deny: read as one
-        if found.name != "use" or ctx.no_data(entry) or not 2 <= len(words) <= 300:
+        if found.name != "use" or ctx.no_data(entry):
+            continue
+        end = _end_of_uses(ctx, entry)
+        words = ctx.text(entry.start, end).strip(" 。.;；")
+        if _SAID.search(ctx.shadow(entry.start, end)):
+            continue  # a sentence, which names a subject and may deny, is read as one
+        if not 2 <= len(words) <= 300:
             continue
         drafts.append(
             ctx.draft(
-                Relation.USED_FOR, words.strip(" 。."), NodeLabel.USE, (entry.label_start, entry.end), key=use_key(words),
-                properties={"text": words.strip(" 。.")}, section=entry.sds,
+                Relation.USED_FOR, words, NodeLabel.USE, (entry.label_start, entry.end), key=use_key(words),
+                properties={"text": words}, section=entry.sds,
             )
         )  # fmt: skip
     return drafts
+
+
+def _end_of_uses(ctx: Context, entry: Entry) -> int:
+    """Where the uses of a field end: before the first part that prohibits one or speaks of the past."""
+    begin = entry.start
+    for match in re.finditer(r"[^。;；\n]+[。;；\n]*|[。;；\n]+", ctx.shadow(entry.start, entry.end)):
+        if denies_use(match[0]):
+            break
+        begin = entry.start + match.end()
+    return begin

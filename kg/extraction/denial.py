@@ -83,7 +83,7 @@ _FILLER = re.compile(
     re.IGNORECASE,
 )
 _NOT_CLASSED = re.compile(
-    r"\bnot (?:be )?(?:classified|applicable|assigned|meet|meeting|fulfil\w*)\b|不属于|不符合|不满足|未(?:被)?(?:归|分|列)|不适用|不列",
+    r"\bnot (?:be )?(?:classified|applicable|assigned|meet|meeting|fulfil\w*|includ\w+|contain\w*|cover\w*|comprise\w*)\b|不属于|不符合|不满足|未(?:被)?(?:归|分|列)|不适用|不列|不包括|不含|未包括",
     re.IGNORECASE,
 )
 _DENIED_LIST = re.compile(
@@ -193,6 +193,8 @@ def _code_denied(before: str, after: str, line: str) -> bool:
         rest = _FILLER.sub(" ", _CODE.sub(" ", near[match.end() :]))
         if not re.search(r"[A-Za-z一-鿿\d]", rest):
             return True
+    if _NOT_CLASSED.search(re.sub(r"\([^()]*\)", " ", near)):
+        return True
     opened = re.search(r"([^()]*)\(\s*$", near)
     said = _segment_before(opened[1]) if opened else ""
     return bool(_NOT_CLASSED.search(said) or re.search(r"\bno longer\b", said, re.IGNORECASE))
@@ -246,6 +248,11 @@ def _use_denied(before: str, use: str) -> bool:
             re.IGNORECASE,
         )
     )
+
+
+def denies_use(words: str) -> bool:
+    """Whether a part of a list of uses prohibits, withdraws or restricts one ("以前用作麻醉剂", "not for food")."""
+    return bool(_NO_USE.search(_BOUND.sub(" ", words)))
 
 
 def _item_denied(draft: Draft, plain: str, begin: int, before: str, after: str) -> bool:

@@ -18,7 +18,8 @@ _DISPOSAL = re.compile(r"废弃|处置|disposal|waste", re.IGNORECASE)
 _TEXT_LIMIT = 1500
 # points to another place and says nothing itself
 _ELSEWHERE = re.compile(
-    r"^(?:另|也)?请?(?:参[见照阅考]|见(?!效))[^。;；,，]{0,40}[。.]?$|^(?:please )?(?:see|refer to)\b[^.;,]{0,80}\.?(?:\d+\.?)?$",
+    r"^(?:另|也)?请?(?:参[见照阅考]|见(?!效)|按)[^。;；,，]{0,40}[。.]?$|^(?:处理)?(?:同|与)(?:上|前|[^。;；,，]{1,10}?(?:接触|吸入|食入|相同|一样|处理))[^。;；,，]{0,6}[。.]?$"
+    r"|^(?:please )?(?:see|refer to)\b[^.;,]{0,80}\.?(?:\d+\.?)?$|^(?:the )?(?:same )?as (?:for|with|above|under|in)\b[^.;,]{0,60}\.?$|^idem\.?$",
     re.IGNORECASE,
 )
 
@@ -206,6 +207,13 @@ _CLASSES: tuple[tuple[str, str], ...] = (
 )
 
 
+_NOT_WORN = re.compile(
+    r"(?:不|勿|未|禁|禁止|严禁|无需|无须|不必|不宜|不得|不可|不能|不应|不要|不建议|不许|不准|不允许|避免|防止|不需要?)(?:再|单独|直接|只|仅)?$"
+    r"|\b(?:not|never|avoid|no need to|need not|without|cannot)\s*(?:to\s*)?$",
+    re.IGNORECASE,
+)
+
+
 def protection(ctx: Context) -> list[Draft]:
     """REQUIRES_PPE from wear sentences of section 8 or under a heading on protection."""
     drafts = _labelled_gear(ctx)
@@ -218,9 +226,7 @@ def protection(ctx: Context) -> list[Draft]:
         for pattern in (_WEAR_ZH, _WEAR_EN):
             for match in pattern.finditer(words):
                 before = words[: match.start()]
-                if re.search(r"(?:不|勿|未|禁止|无需|不必)$", before) or re.search(
-                    r"\bnot\s*$", before, re.IGNORECASE
-                ):
+                if _NOT_WORN.search(before):
                     continue
                 drafts.append(_ppe(ctx, sentence, match, before))
                 more = _MORE_ZH.match(words, match.end())

@@ -14,7 +14,7 @@ from kg.extraction.owner import foreign
 from kg.extraction.tables import row_cas, row_name
 from kg.extraction.values import (
     default_unit,
-    label_conditions,
+    label_circumstances,
     limits_of,
     measurement_draft,
     quantities_of,
@@ -24,7 +24,7 @@ from kg.extraction.vocabulary import field_of
 from kg.schema import PROPERTIES, NodeLabel, Property, Relation
 
 _PLAIN = re.compile(
-    r"^(?:数值|数据|值|内容|结果|指标值?|参数值?|典型值|实测值|测定值|特性值|values?|results?|data|typical values?|information)$",
+    r"^(?:纯品|纯物质|pure(?: substance)?|数值|数据|值|内容|结果|指标值?|参数值?|典型值|实测值|测定值|特性值|values?|results?|data|typical values?|information)$",
     re.IGNORECASE,
 )
 _UNIT = re.compile(r"^(?:单位|计量单位|units?)$", re.IGNORECASE)
@@ -104,12 +104,15 @@ def _values(
     if is_no_data(words):
         return []
     named = ctx.shadow(label.start, label.end)
+    told = label_circumstances(ctx, _property_of(known[1].name), named)
+    if told is None:
+        return []
     made = _cell(ctx, known[1].name, named, cell, span, grid.sds, unit or default_unit(named))
     header = grid.header[at]
     return [
         replace(
             draft,
-            value=_with(draft.value, {**label_conditions(draft.properties["property"], named), **conditions}),
+            value=_with(draft.value, {**told, **conditions}),
             header_span=(header.start, header.end),
         )
         for draft in made
@@ -118,6 +121,10 @@ def _values(
             and PROPERTIES[Property(draft.properties["property"])].dimension == "kelvin"
         )
     ]
+
+
+def _property_of(name: str) -> Property:
+    return Property.LOWER_EXPLOSIVE_LIMIT if name == "explosive_limits" else Property(name)
 
 
 def _with(value: Mapping[str, object], conditions: Mapping[str, str]) -> dict[str, object]:
@@ -185,12 +192,15 @@ def _compared(ctx: Context, grid: Grid, row: tuple[Cell, ...], at: int, subject:
     if known is None or cell.end <= cell.start or is_no_data(ctx.shadow(cell.start, cell.end)):
         return []
     span = (row[0].start if row[0].end > row[0].start else row[1].start, cell.end)
+    told = label_circumstances(ctx, _property_of(known[1].name), label)
+    if told is None:
+        return []
     made = _cell(ctx, known[1].name, label, cell, span, grid.sds, default_unit(label))
     return [
         replace(
             draft,
             subject=subject,
-            value=_with(draft.value, label_conditions(draft.properties["property"], label)),
+            value=_with(draft.value, told),
             header_span=(header.start, header.end),
         )
         for draft in made

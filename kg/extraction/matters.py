@@ -28,11 +28,13 @@ _BAD_ITEM = re.compile(
 )
 # no name of matter, whatever it ends like: what denies or excepts, and clauses that were not cut
 _NEVER_ITEM = re.compile(
-    r"除|相容|兼容|剧烈|激烈|猛烈|混合(?=时|后|会|可)|相遇|^(?:另|也)?请?(?:参[见照阅考]|见)|[时后]$|(?:存在|条件|情况|作用)下|^[在与]|混淆"
+    r"^对(?![二苯甲硝氯氨羟位])|除|相容|兼容|剧烈|激烈|猛烈|混合(?=时|后|会|可)|相遇|^(?:另|也)?请?(?:参[见照阅考]|见)|[时后]$|(?:存在|条件|情况|作用)下|^[在与]|混淆"
     r"|\b(?:see|refer|except|excluding|unless|none|neither|nor|not|never|but|known|other than|apart from|compatible|compatibility|confused|violently|vigorously)\b",
     re.IGNORECASE,
 )
-_LEAD = re.compile(r"^(?:以及|和|及|与|或|and|or|the|some|most|other|suitable:?|推荐:?)\s*", re.IGNORECASE)
+_LEAD = re.compile(
+    r"^(?:以及|和|及|与|或|and|or|with|the|some|most|other|suitable:?|推荐:?)\s*", re.IGNORECASE
+)
 _EXAMPLE = re.compile(
     r"^(?:尤其是?|特别是|例如|比如|诸如|如(?!果|何)"
     r"|(?:especially|particularly|in particular|such as|for example|for instance|e\.g\.?|including)(?![a-z]))[:：,]?\s*",
@@ -142,6 +144,30 @@ def _first_sentence(ctx: Context, start: int, end: int) -> Span:
     return (start, start + match.start()) if match else (start, end)
 
 
+_NO_DANGER = re.compile(
+    r"无(?:明显)?(?:反应|腐蚀|影响|作用)|不(?:发生)?(?:反应|腐蚀|作用|侵蚀)|均?(?:很|较)?稳定|不产生|无须?避免|适用|(?<!不)(?:可用|可以|相容|兼容)|耐[腐受]"
+    r"|\b(?:suitable|recommended|compatible|(?:may|can) be used|unaffected|no reactions?|not (?:attack|react|affect)\w*|does not|resistant to|stable (?:in|to|with|under)|no corrosion)\b",
+    re.IGNORECASE,
+)
+
+
+_SPARES = re.compile(
+    r"[,，]?\s*\b(?:unaffected by|no reactions? with|resistant to|(?:does )?not (?:attack|react|affect)\w*|stable (?:in|to|with))\b",
+    re.IGNORECASE,
+)
+
+
+def _dangerous(ctx: Context, span: Span) -> Span | None:
+    """A part of a list up to where it says what does no harm; None where the whole part says so."""
+    words = re.sub(r"\([^()]*\)", lambda match: " " * len(match[0]), ctx.shadow(*span))
+    if not _NO_DANGER.search(words):
+        return span
+    spared = _SPARES.search(words)
+    if spared is None or _NO_DANGER.search(words[: spared.start()]):
+        return None
+    return ctx.trim(span[0], span[0] + spared.start())
+
+
 def listed(
     ctx: Context,
     relation: Relation,
@@ -152,12 +178,15 @@ def listed(
     """A labelled list of matter. Complete where it names nothing open ("等", "such as") and every item was read."""
     span = _first_sentence(ctx, entry.start, entry.end)
     rest = ctx.shadow(span[1], entry.end).strip(" 。.\n")
-    items = split_items(ctx, *span)
+    whole = ctx.segments(*span)
+    parts = [part for span in whole if (part := _dangerous(ctx, span)) is not None]
+    items = [item for part in parts for item in split_items(ctx, *part)]
     read = [item for s in items if (item := item_of(ctx, s)) is not None]
     if not read or (len(read) < len(items) and len(items) > 2 * len(read)):
         return []
     complete = (
         len(read) == len(items)
+        and parts == whole
         and not rest
         and not _OPEN_LIST.search(ctx.shadow(entry.start, entry.end))
         and not _EXCEPTED.search(ctx.shadow(entry.start, entry.end))
@@ -221,7 +250,7 @@ _AGENT_LIKE = re.compile(
 )
 _SUITABLE = re.compile(r"^\s*(?:suitable(?: media)?|适用的?|推荐)\s*[:：]\s*", re.IGNORECASE)
 _FORBID = re.compile(
-    r"(?:不可|不宜|不能|不得|不要|禁止|严禁|切勿|请勿|勿|忌)(?:直接)?(?:使用|用|将|以)\s*(?P<zh>[^,，。;；]{1,24})"
+    r"(?:不可|不宜|不能|不得|不要|禁止|严禁|切勿|请勿|勿|忌)(?:直接)?(?:使用|用|将|以)\s*(?P<zh>[^,，。;；]{1,60})"
     r"|用(?P<vain>[^,，。;；]{1,8}?)灭火无效"
     r"|(?:do not use|don't use|never use|do not direct|avoid using)\s+(?P<en>[^.;]{1,60})"
     r"|(?:not suitable|unsuitable(?: extinguishing)?(?: media)?)\s*[:：]\s*(?P<list>[^.;\n]{1,80})",
@@ -368,21 +397,22 @@ def _forbidden(ctx: Context, sentence: Sentence) -> list[Draft]:
         group = next(name for name in ("zh", "vain", "en", "list") if match[name])
         offset = sentence.start + match.start(group)
         part = match[group]
-        if group == "list":
-            spans = split_items(ctx, offset, offset + len(part))
-        else:
-            spans = [span for span in [_named_agent(ctx, offset, part)] if span]
+        spans, behind = (
+            (split_items(ctx, offset, offset + len(part)), offset + len(part))
+            if group == "list"
+            else _named_agents(ctx, offset, part)
+        )
+        aim = "" if group in {"list", "vain"} else ctx.shadow(behind, offset + len(part))
+        if _NO_FIRE.search(aim):
+            continue
+        aimed = {} if group == "list" else _aimed(ctx, behind, offset + len(part))
+        if when and aimed:
+            aimed = {"note": aimed["when"]}
         for span in spans:
-            aim = "" if group in {"list", "vain"} else ctx.shadow(span[1], offset + len(part))
-            if _NO_FIRE.search(aim):
-                continue
             draft = agent_draft(
                 ctx, Relation.NOT_EXTINGUISHED_BY, span, (sentence.start, sentence.end), sentence.sds
             )
             if draft and draft.object_key:
-                aimed = {} if group == "list" else _aimed(ctx, span[1], offset + len(part))
-                if when and aimed:
-                    aimed = {"note": aimed["when"]}
                 drafts.append(replace(draft, conditions={**aimed, **({"when": when} if when else {})}))
     return drafts
 
@@ -432,6 +462,39 @@ def _aimed(ctx: Context, start: int, end: int) -> dict[str, str]:
     return {} if aim is None or _PUT_OUT.match(words) else {"when": ctx.text(*aim)}
 
 
+_NEXT_AGENT = re.compile(r"^\s*(?:、|以?及|和|或者?|与|,?\s*\b(?:or|and|nor)\b|,)\s*", re.IGNORECASE)
+_OTHER_AGENT = re.compile(
+    r"^[^、,，。;；和或及]{1,12}?(?:灭火剂|泡沫|干粉|水)"
+    r"|^(?!(?:as|to|on|in|at|for|if|when|unless|except|because|since|it|this|which|direct)\b)[A-Za-z][A-Za-z -]{1,30}?(?=\s*(?:,|\bor\b|\band\b|$))",
+    re.IGNORECASE,
+)
+_REMARK = re.compile(r"^\s*\([^()]*\)")
+
+
+def _named_agents(ctx: Context, offset: int, part: str) -> tuple[list[Span], int]:
+    """The media that a prohibition begins with ("水、泡沫和酸碱灭火剂灭火"), and where what follows them begins.
+
+    One with a remark ("干粉（磷酸铵盐）") is some kind of it only, and left out.
+    """
+    spans: list[Span] = []
+    at = end = 0
+    while True:
+        named = _named_agent(ctx, offset + at, part[at:])
+        other = None if named else _OTHER_AGENT.match(part[at:]) if at else None
+        if named is None and other is None:
+            return spans, offset + end
+        end = named[1] - offset if named else at + (other.end() if other else 0)
+        end += named is not None and part[end : end + 1] in {"流", "柱", "枪"}  # "高压水流"
+        remark = _REMARK.match(part[end:])
+        if named and not remark:
+            spans.append(named)
+        end += remark.end() if remark else 0
+        joined = _NEXT_AGENT.match(part[end:])
+        if joined is None:
+            return spans, offset + end
+        at = end + joined.end()
+
+
 def _named_agent(ctx: Context, offset: int, part: str) -> Span | None:
     """The longest medium of the lexicon near the start ("直流水扑救" → 直流水; "a solid water jet")."""
     known = sorted(agents(), key=len, reverse=True)
@@ -439,7 +502,9 @@ def _named_agent(ctx: Context, offset: int, part: str) -> Span | None:
     start = lead.end() if lead else 0
     lowered = part.lower()
     for name in known:
-        if lowered.startswith(name, start) and not re.match(r"[A-Za-z]", lowered[start + len(name) :][:1]):
+        if lowered.startswith(name, start) and not re.match(
+            r"[a-z]|[基性溶泥玻]", lowered[start + len(name) :][:1]
+        ):
             return offset + start, offset + start + len(name)
     return None
 
@@ -449,7 +514,7 @@ def _named_agent(ctx: Context, offset: int, part: str) -> Span | None:
 _APART = re.compile(
     r"(?:应|须|必须)?与(?P<zh>[^。;；]{1,60}?)(?:等)?(?:分开|隔离|分库|分类)(?:存放|储存|贮存|堆放|存储)"
     r"|(?:避免|严禁|切忌|不可|不得|禁止)与(?P<mix>[^,，。;；]{1,60}?)(?:等)?(?:混储|混存|共储|同储|混合储存|同库储存|同库存放)"
-    r"|(?:(?:keep|store|kept|stored)\s+(?:apart|separate(?:d|ly)?|segregated)|segregate)\s+from\s+(?P<en>[^.;]{1,120})",
+    r"|(?:(?:keep|store|kept|stored)\s+(?:apart|separate(?:d|ly)?|segregated)|segregate|^separated)\s+from\s+(?P<en>[^.;]{1,120})",
     re.IGNORECASE,
 )
 _NO_REACTION = re.compile(
@@ -491,7 +556,12 @@ def _apart(ctx: Context, sentence: Sentence, words: str) -> list[Draft]:
         evidence = (sentence.start, sentence.end)
         items = split_items(ctx, start, start + len(match[group]))
         read = [item for s in items if (item := item_of(ctx, s)) is not None]
-        complete = len(read) == len(items) and "等" not in match[0] and not _OPEN_LIST.search(words)
+        complete = (
+            len(read) == len(items)
+            and "等" not in match[0]
+            and not _OPEN_LIST.search(words)
+            and not _EXCEPTED.search(words[match.start(group) :])
+        )
         listing = (
             listing_key(ctx.reading.document_id, ctx.subject.name, Relation.STORE_APART_FROM, start)
             if complete
@@ -549,7 +619,7 @@ def _no_reaction(ctx: Context, sentence: Sentence, words: str, focus: Focus) -> 
 
 def alternatives(ctx: Context, span: Span) -> list[Span]:
     """ "iron or steel": two items."""
-    match = re.search(r"\s+or\s+|或", ctx.shadow(*span))
+    match = re.search(r"\s+or\s+(?:with\s+)?|或与?", ctx.shadow(*span))
     if not match:
         return [span]
     return [(span[0], span[0] + match.start()), (span[0] + match.end(), span[1])]

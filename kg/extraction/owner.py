@@ -55,7 +55,10 @@ def _own(ctx: Context, words: str) -> str:
             words = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", " ", words, flags=re.IGNORECASE)
         else:
             words = re.sub(
-                rf"{re.escape(name)}(?![{_CJK}]{{1,3}}(?:为|是|[:：]))", " ", words, flags=re.IGNORECASE
+                rf"(?<![仲叔邻重过亚次偏焦异二三四]){re.escape(name)}(?![{_CJK}]{{1,3}}(?:为|是|[:：]))",
+                " ",
+                words,
+                flags=re.IGNORECASE,
             )
     return words
 
@@ -78,14 +81,20 @@ def _plain(word: str) -> bool:
     return all(len(part) < 3 or part in _PLAIN_EN for part in parts) or word.isupper()
 
 
+_AT = r"\s*(?:\bat|@|/|在)\s*[-–]?\d[\d.]*\s?(?:°\s?[CF]|℃|K|[khM]?Pa|mm\s?Hg|bar|atm)(?:时|下)?"
+
+
 def named_behind(ctx: Context, words: str, *, solvent: bool = False) -> str:
     """A substance that stands right behind a value ("(丁酮)", "for 2-propanol"); "" where none.
 
     ``solvent``: what it is dissolved in ("20 g/L in ethanol") counts; of another property it is a circumstance.
     """
-    bracket = re.match(r"\s*[(\[]([^()\[\]]*)[)\]]", words)
-    rest = re.split(r"[,，;；。\n|]", words[bracket.end() :] if bracket else words)[0]
-    parts = re.split(r"[,，;；、/]", bracket[1]) if bracket else []
+    rest = words
+    parts: list[str] = []
+    while bracket := re.match(rf"(?:{_AT})*\s*[(\[]([^()\[\]]*)[)\]]", rest, re.IGNORECASE):
+        parts += re.split(r"[,，;；、/]", bracket[1])  # "(20 °C) (ethanol)"
+        rest = rest[bracket.end() :]
+    rest = re.split(r"[,，;；。\n|]", rest)[0]
     link = "for|of|in" if solvent else "for|of"
     said = re.match(
         rf"\s*(?:(?:{link})\s+(?:the\s+|pure\s+)?([A-Za-z0-9][\w,'-]*)|在?([一-鿿]{{1,12}}?)(?:中|$))", rest
@@ -118,6 +127,51 @@ def name_like(words: str) -> bool:
         and not _plain(last)
         and bool(_NAME_EN.match(last))
     )
+
+
+# what a line is about that is a part of the subject, or akin to it, and not the subject
+_PART_OF = re.compile(
+    r"组[分份]|成分(?!的?(?:混合物|产品))|杂质|添加剂|稳定剂|副产物|代谢(?:产)?物|类似物|同系物|衍生物|同分异构|交叉参照"
+    r"|\b(?:components?|ingredients?|constituents?|impurit(?:y|ies)|additives?|stabili[sz]ers?|by-?products?|metabolites?|analog(?:ue|y|ous)?s?|homolog(?:ue)?s?|derivatives?)\b",
+    re.IGNORECASE,
+)
+# labels within a sheet that no list of labels knows and that name no substance
+_HEAD = re.compile(
+    r"危险|危害|分类|类别|标签|标志|象形|信号|警示|说明|标准|法规|目录|毒性|刺激|腐蚀|致癌|信息|要素|GHS|CLP|欧盟|中国|物理|健康|环境|反应|预防|储存|处置|事故|响应|其[他它]|接触|限值|职业|急性|慢性|数据|补充|场所|车间|空气|大气|居民|国家|要求|规定|检测|监测|方法|措施"
+    r"|hazard|class|label|signal|pictogram|statement|regulat|directive|\bghs\b|\bclp\b|\bosha\b|\beu\b|\bec\b|physical|health|environment|acute|chronic|toxic|irritat|corros|cancer|carcino|information|element|standard|warning|danger|prevention|response|storage|disposal|exposure|limit|other|further|additional|supplement|code|phrase|category",
+    re.IGNORECASE,
+)
+# the points of "Flam. Liq. 2" end nothing
+CLAUSE_END = re.compile(r"[;；。\n|]|(?<=[a-z]{4})\.\s+(?=[A-Z(])|(?<=[)%\d])\.\s+(?=[A-Z])")
+
+
+def spoken_of_other(ctx: Context, before: str) -> str:
+    """What the words of a line before a class, code or limit say it is of, where that is not the subject.
+
+    "组分乙醇：", "Silica: …", "The pure substance methanol: …"; "" where nothing else is named. A name
+    before a colon counts for what follows up to the next label, a component or an impurity up to the clause's end.
+    """
+    clause = CLAUSE_END.split(before)[-1]
+    found = _PART_OF.search(clause)
+    if found:
+        return found[0]
+    colon = max(before.rfind(":"), before.rfind("："))
+    if colon < 0:
+        return ""
+    head = CLAUSE_END.split(before[:colon])[-1]
+    head = re.split(r"[:：]", head)[-1].strip(" *-•·")
+    found = _PART_OF.search(head)
+    if found:
+        return found[0]
+    plain = re.sub(r"\([^()]*\)|\d{2,7}-\d\d-\d", " ", head).strip()
+    if not plain or field_of(plain) or not ctx.about_other(plain):
+        return ""
+    left = _own(ctx, plain)
+    words = re.findall(r"[A-Za-z][A-Za-z'-]+", left)
+    if any(name_like(word) for word in words) or name_like(re.sub(r"^(?:纯|无水|对|在)", "", left).strip()):
+        return plain
+    short = len(words) <= 3 if words else len(left) <= 8
+    return plain if short and left.strip() and not _HEAD.search(left) and named_before(ctx, left) else ""
 
 
 _PART = re.compile(r"[;；。\n|]")

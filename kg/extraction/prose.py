@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from corpus.quantities import parse_quantities
 from kg.extraction.context import Context
+from kg.extraction.denial import denies_use
 from kg.extraction.focus import Focus, focuses
 from kg.extraction.matters import alternatives, item_of, matter_draft, split_items
 from kg.extraction.model import Draft, Sentence
@@ -164,7 +165,7 @@ def _uses(ctx: Context, sentence: Sentence, words: str, focus: Focus) -> Iterato
         if (owner and not ctx.about_other(owner)) or (not owner and focus is Focus.OWN):
             found = True
             yield from _use(ctx, sentence, match.start(group), match[group])
-    if on_uses and not found and _listed(ctx, sentence) and 3 <= len(words) <= 200:
+    if on_uses and not found and _listed(ctx, sentence) and 3 <= len(words) <= 200 and not denies_use(words):
         yield from _use(ctx, sentence, 0, words)
 
 
@@ -180,7 +181,7 @@ def _listed(ctx: Context, sentence: Sentence) -> bool:
 _NEXT_CLAUSE = re.compile(
     r"[,，](?=\s*(?:[但而却因故且并如若当可也还又不未无勿禁严切其它该本此对使被会能应须请常已与遇]|由于|所以|一般|通常|主要|在|[^,，。;；]{0,24}(?:是|有|为(?!原料)|介绍|可以|应当|需要|属于|具有|称|使用|必须|禁止|严禁|不得|不可|不能)))"
     r"|[,，]?(?:但|却|而不)(?=[^,，]{0,6}[不禁勿未])"
-    r"|,? \b(?:but|however|whereas|although|though|yet)\b|,? (?:not|never|except)\b|, (?:it|this|they|these|he|she|we|you|do|does|keep|avoid|and (?:is|are|was|were|has|have|can|may|must|should|it|they))\b",
+    r"|,? \b(?:but|however|whereas|although|though|yet)\b|,? (?:not|never|except)\b|,?(?: and,?)? (?:until|formerly|previously|once)\b|,? and (?=(?:is|are|was|were|has|have|had|can|could|may|must|should|will|not|never|does|do)\b)|, (?:it|this|they|these|he|she|we|you|do|does|keep|avoid|and (?:is|are|was|were|has|have|can|may|must|should|it|they))\b",
     re.IGNORECASE,
 )
 

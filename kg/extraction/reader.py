@@ -44,6 +44,13 @@ _COLUMN = re.compile(
 )
 
 
+# columns of lists of dangerous goods and of exposure limits; in a narrow table these are labels
+_OF_A_LIST = re.compile(
+    r"^(?:联合国(?:危险货物)?编号|类别或项别|次要危险性|包装类别|特殊规定|有限数量|例外数量|中文名|英文名|notation"
+    r"|(?:MAC|(?:PC|TLV|PEL|REL)-(?:TWA|STEL|C)|IDLH)\s*[(/,，].*)$",
+    re.IGNORECASE,
+)
+
 # the column that names what a row is about
 _NAMED = re.compile(
     r"^(?:物质|化合物|化学品|试剂|溶剂|产品|品名|名称|.*名称|组分|substances?|compounds?|chemicals?|solvents?|.*\bname|component)$",
@@ -419,6 +426,8 @@ class _Reader:
         if len(set(words)) < len(words) and len(set(words)) < 2:
             return False
         columns = sum(bool(_COLUMN.match(a) or _COLUMN.match(b)) for a, b in zip(words, raw, strict=True))
+        if len(words) >= 4:
+            columns += sum(bool(_OF_A_LIST.match(word)) for word in words)
         return columns == len(words) or (len(words) >= 4 and columns >= 0.6 * len(words))
 
     def _grid_end(self, rows: Sequence[Sequence[Cell]], index: int) -> int:

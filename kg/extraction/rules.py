@@ -7,6 +7,7 @@ from dataclasses import replace
 from corpus.documents import RefinedDocument
 from kg.extraction import codes, extended, instructions, matrix, matters, prose, tables, toxicity, values
 from kg.extraction.context import Context
+from kg.extraction.evidence import judge
 from kg.extraction.model import Draft, Subject
 from kg.extraction.reader import read
 from kg.extraction.subject import find_subject
@@ -52,9 +53,24 @@ def extract(document: RefinedDocument) -> tuple[Subject | None, list[Draft]]:
     if subject is not None:
         for rule in _SUBJECT_RULES:
             drafts += rule(ctx)
-    drafts = [_without_self(draft, ctx) for draft in drafts]
+    drafts = _without_broken_lists([_without_self(draft, ctx) for draft in drafts], document)
     drafts.sort(key=lambda d: (d.start, d.end, d.relation.value, d.object, d.polarity.value))
     return subject, drafts
+
+
+def _without_broken_lists(drafts: list[Draft], document: RefinedDocument) -> list[Draft]:
+    """A list of which the proof refuses a member is complete no more: its absence would prove a false "no"."""
+    broken = {
+        draft.properties["listing"]
+        for draft in drafts
+        if "listing" in draft.properties and judge(draft, document)[0] is not None
+    }
+    return [
+        replace(draft, properties={k: v for k, v in draft.properties.items() if k != "listing"})
+        if draft.properties.get("listing") in broken
+        else draft
+        for draft in drafts
+    ]
 
 
 def _without_self(draft: Draft, ctx: Context) -> Draft:

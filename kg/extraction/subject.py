@@ -51,6 +51,7 @@ def find_subject(document: RefinedDocument, reading: Reading) -> Subject | None:
         reading.text[e.start : e.end].strip()
         for kind in ("name", "name_other", "alias")
         for e in named.get(kind, [])
+        if not (mixture and e.sds == 3)  # a component's
     )
     names = [name]
     for text in others:
@@ -133,7 +134,7 @@ def _is_mixture(reading: Reading, named: dict[str, list[Entry]], name: str) -> b
             return True
         if _PURE.search(words):
             return False
-    if _SOLUTION_NAME.search(shadow(name)):
+    if _SOLUTION_NAME.search(shadow(name)) or _diluted(shadow(name)) or _composed(reading, named):
         return True
     for entry in named.get("cas", []):
         words = reading.shadow[entry.start : entry.end]
@@ -143,5 +144,34 @@ def _is_mixture(reading: Reading, named: dict[str, list[Entry]], name: str) -> b
             and re.search(r"[一-鿿]|[a-z]{3}", part[1])
             and normalise_name(part[1]) != normalise_name(name)
         ):
+            return True
+    return False
+
+
+def _diluted(name: str) -> bool:
+    """ "氢氟酸（40%）", "Hydrochloric acid 37%": a share in the name that is no purity."""
+    shares = [float(number) for number in re.findall(r"(\d+(?:\.\d+)?)\s?%", name)]
+    return bool(shares) and max(shares) < 98
+
+
+def _composed(reading: Reading, named: dict[str, list[Entry]]) -> bool:
+    """Whether the composition of a data sheet lists several numbers with shares, none of them nearly all of it."""
+    own = {n for e in named.get("cas", []) for n in find_cas(reading.shadow[e.start : e.end])}
+    for grid in reading.grids:
+        heads = [reading.shadow[cell.start : cell.end].lower() for cell in grid.header]
+        share = next(
+            (at for at, h in enumerate(heads) if re.search(r"含量|浓度|分数|concentration|%|content", h)),
+            None,
+        )
+        if grid.sds != 3 or share is None:
+            continue
+        found: dict[str, float] = {}
+        for row in grid.rows:
+            numbers = {n for cell in row for n in find_cas(reading.shadow[cell.start : cell.end])}
+            if len(numbers) == 1 and share < len(row):
+                words = reading.shadow[row[share].start : row[share].end]
+                shown = [float(n) for n in re.findall(r"\d+(?:\.\d+)?", words)]
+                found[numbers.pop()] = max(shown, default=0.0)
+        if len(found) > 1 and max(found.values()) < 98 and not own & found.keys():
             return True
     return False

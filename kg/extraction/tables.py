@@ -28,12 +28,12 @@ _COLUMNS: tuple[tuple[str, str], ...] = (
     ("value", r"^数值$|^value$|限值"),
     ("note", r"备注|note|remark"),
     ("source", r"来源|国家|^source$|标准"),
-    ("un", r"\(4\)\s*id|un\s?(?:no|number|号)|identification number"),
-    ("class", r"\(3\)\s*class|hazard class|^类别$|class or division"),
-    ("group", r"\(5\)\s*pg|packing group|包装"),
+    ("un", r"\(4\)\s*id|un\s?(?:no|number|号|编号)|identification number|联合国编号"),
+    ("class", r"\(3\)\s*class|hazard class|^类别$|类别或项别|class or division"),
+    ("group", r"\(5\)\s*pg|packing group|包装|^pg$"),
     (
         "name",
-        r"组分|组成|成分|名称|化学名|component|substance|ingredient|^name$|chemical name|description|proper shipping",
+        r"组分|组成|成分|名称|化学名|中文名|^化学品$|component|substance|ingredient|^name$|chemical name|description|proper shipping",
     ),
 )
 _NUMERIC = re.compile(r"^[\d.,]+$")
@@ -200,11 +200,55 @@ def many_substances(ctx: Context) -> list[Draft]:
     drafts: list[Draft] = []
     for grid in ctx.reading.grids:
         columns = _columns(ctx, grid)
+        if "name" in columns:
+            drafts += _limits_by_column(ctx, grid, columns)
         if "name" in columns and "threshold" in columns:
             drafts += _thresholds(ctx, grid, columns)
         elif {"name", "un", "class"} <= columns.keys():
             drafts += _hazmat(ctx, grid, columns)
     return drafts
+
+
+_KIND_HEAD = re.compile(
+    r"^(?P<kind>MAC|PC-TWA|PC-STEL|TLV-TWA|TLV-STEL|TLV-C|PEL-TWA|REL-TWA|REL-STEL|IDLH)\s*[(/,，]\s*(?P<unit>mg/m(?:3|³)|ppm)\s*\)?$"
+)
+
+
+def _limits_by_column(ctx: Context, grid: Grid, columns: dict[str, int]) -> list[Draft]:
+    """HAS_LIMIT from tables with a substance a row and a kind of limit a column ("PC-TWA (mg/m³)")."""
+    heads = [_KIND_HEAD.match(ctx.shadow(cell.start, cell.end).strip()) for cell in grid.header]
+    drafts: list[Draft] = []
+    for row in grid.rows if any(heads) else ():
+        named = row_name(ctx, _at(row, columns["name"]))
+        if named is None:
+            continue
+        note = _at(row, columns.get("note"))
+        remarks = [named[1], ctx.text(note.start, note.end).strip() if note else ""]
+        said = "; ".join(text for text in remarks if text and not is_no_data(text))
+        made = [
+            draft
+            for at, head in enumerate(heads)
+            if head and (draft := _column_limit(ctx, grid, row, at, head, named[0], said))
+        ]
+        drafts += made + (row_cas(ctx, grid, columns, row, named[0]) if made else [])
+    return drafts
+
+
+def _column_limit(
+    ctx: Context, grid: Grid, row: tuple[Cell, ...], at: int, head: re.Match[str], name: str, note: str
+) -> Draft | None:
+    cell, header = _at(row, at), grid.header[at]
+    words = ctx.shadow(cell.start, cell.end).strip() if cell else ""
+    if cell is None or not re.fullmatch(r"[<≤]?\s?\d+(?:\.\d+)?", words):
+        return None
+    found = parse_quantities(words, default_unit=head["unit"])
+    kind, whose = limit_kind(head["kind"])
+    if len(found) != 1 or (kind == "MAC" and ctx.reading.language != "zh"):
+        return None  # MAC is China's on Chinese pages alone
+    value = found[0].as_value() | ({"conditions": {"note": note}} if note else {})
+    draft = limit_draft(ctx, kind, whose, value, _span(row), grid.sds, ctx.text(cell.start, cell.end))
+    own = not ctx.about_other(name)
+    return replace(draft, subject="" if own else name, header_span=(header.start, header.end))
 
 
 def row_name(ctx: Context, cell: Cell | None) -> tuple[str, str] | None:
@@ -241,7 +285,7 @@ def _regulation(ctx: Context) -> str:
 
 def _thresholds(ctx: Context, grid: Grid, columns: dict[str, int]) -> list[Draft]:
     header = grid.header[columns["threshold"]]
-    unit = re.search(r"\(\s*([^()]+?)\s*\)", ctx.shadow(header.start, header.end))
+    unit = re.search(r"[(/]\s*([^()/]+?)\s*\)?$", ctx.shadow(header.start, header.end).strip())
     written = {"t": "t", "T": "t", "吨": "t", "kg": "kg"}.get(unit[1].strip() if unit else "", "")
     title = _regulation(ctx) or grid.heading or ctx.reading.title
     drafts: list[Draft] = []
@@ -255,7 +299,10 @@ def _thresholds(ctx: Context, grid: Grid, columns: dict[str, int]) -> list[Draft
         found = parse_quantities(ctx.shadow(cell.start, cell.end).replace("。", "."), default_unit=written)
         if len(found) != 1:
             continue
-        conditions = {"note": named[1]} if named[1] else {}
+        remark = _at(row, columns.get("note"))
+        remarks = [named[1], ctx.text(remark.start, remark.end).strip() if remark else ""]
+        said = "; ".join(text for text in remarks if text and not is_no_data(text))
+        conditions = {"note": said} if said else {}
         value = found[0].as_value() | {"header_quote": ctx.text(header.start, header.end)}
         draft = ctx.draft(
             Relation.REGULATED_BY, title, NodeLabel.REGULATION, _span(row), key=regulation_key(title),
@@ -266,14 +313,17 @@ def _thresholds(ctx: Context, grid: Grid, columns: dict[str, int]) -> list[Draft
     return drafts
 
 
+_SOLUTION = re.compile(r"\d\s?%|溶液|混合|\b(?:solutions?|aqueous|mixtures?)\b", re.IGNORECASE)
+
+
 def row_cas(
     ctx: Context, grid: Grid, columns: dict[str, int], row: tuple[Cell, ...], name: str
 ) -> list[Draft]:
     """The one CAS number of a row, as an alias of the substance that the row names."""
     cell = _at(row, columns.get("cas"))
     numbers = find_cas(ctx.shadow(cell.start, cell.end)) if cell else []
-    if len(numbers) != 1:
-        return []
+    if len(numbers) != 1 or _SOLUTION.search(name):
+        return []  # the number of "Ethanol 70%" is that of what is dissolved
     return [
         ctx.draft(
             Relation.HAS_ALIAS, numbers[0], NodeLabel.ALIAS, _span(row), key=alias_key(numbers[0], AliasKind.CAS),
@@ -282,17 +332,28 @@ def row_cas(
     ]  # fmt: skip
 
 
+_UN_HEAD = re.compile(r"联合国|\bUN\b|UN编?号", re.IGNORECASE)
+_ROMAN = {"Ⅰ": "I", "Ⅱ": "II", "Ⅲ": "III"}
+
+
 def _hazmat(ctx: Context, grid: Grid, columns: dict[str, int]) -> list[Draft]:
     drafts = []
     for row in grid.rows:
         named = row_name(ctx, _at(row, columns["name"]))
         cells = {name: _at(row, columns.get(name)) for name in ("un", "class", "group")}
         words = {name: ctx.shadow(c.start, c.end).strip() if c else "" for name, c in cells.items()}
-        un = re.fullmatch(r"UN\s?(\d{4})", words["un"])
+        header = grid.header[columns["un"]]
+        un = re.fullmatch(
+            r"(?:UN\s?)?(\d{4})"
+            if _UN_HEAD.search(ctx.shadow(header.start, header.end))
+            else r"UN\s?(\d{4})",
+            words["un"],
+        )
         hazard = re.fullmatch(r"[1-9](?:\.[1-6][A-S]?)?", words["class"])
         if named is None or un is None or hazard is None:
             continue
-        group = words["group"] if words["group"] in {"I", "II", "III"} else ""
+        group = _ROMAN.get(words["group"], words["group"])
+        group = group if group in {"I", "II", "III"} else ""
         last = max(c.end for c in cells.values() if c)
         drafts.append(
             ctx.draft(

@@ -29,8 +29,8 @@ _DOSE_OF = re.compile(
 )
 # of another substance, or of a test in which nothing died: no dose of the subject
 _NOT_ITS = re.compile(
-    r"代谢(?:产)?物|交叉参照|类推|类比|(?:无|未见|没有|未发生|未出现)(?:动物)?死亡"
-    r"|\bmetabolites?\b|\bread[- ]?across\b|\banalog(?:ue)?s?\b|\bno (?:mortality|deaths?|lethality)\b",
+    r"代谢(?:产)?物|交叉参照|类推|类比|类似物|同系物|衍生物|以.{1,8}类推|(?:无|未见|没有|未发生|未出现)(?:动物)?死亡|无(?:明显)?(?:影响|效应|作用)"
+    r"|\bmetabolites?\b|\bread[- ]?across\b|\banalog(?:ue|y|ous)?s?\b|\bno (?:mortality|deaths?|lethality|effects?)\b",
     re.IGNORECASE,
 )
 _BETWEEN = re.compile(r"\bbetween\s+[\d.,]+\s*(?:and|to)\s|介于", re.IGNORECASE)
@@ -73,8 +73,14 @@ def toxicity(ctx: Context) -> list[Draft]:
     for sentence in ctx.reading.sentences:
         if any(a <= sentence.start < b for a, b in taken):
             continue
+        owner = ""
         for start, end in ctx.segments(sentence.start, sentence.end):
-            drafts += _doses(ctx, start, end, sentence.sds, "", start)
+            owner = dose_owner(ctx, ctx.shadow(start, end)) or owner
+            made = _doses(ctx, start, end, sentence.sds, "", start)
+            if owner:
+                drafts += [replace(draft, subject=owner) for draft in made if ctx.subject.mixture]
+            else:
+                drafts += [draft for draft in made if not _named_in_front(ctx, draft, start)]
     return drafts
 
 
@@ -88,7 +94,7 @@ def dose_owner(ctx: Context, words: str) -> str:
     match = _OWNER.match(words)
     if not match or field_of(match["name"]) or parse_quantities(f"1 mg/kg ({match['name']})")[0].conditions:
         return ""
-    name = match["name"].strip()
+    name = re.sub(r"\s*\([^()]*\)$", "", match["name"]).strip()
     plain = re.search(r"毒性|途径|试验|动物|toxicity|acute|route|test|LD|LC", name, re.IGNORECASE)
     return name if not plain and ctx.about_other(name) else ""
 
@@ -113,11 +119,30 @@ def _doses(
         found = [q for q in found if begin + q.start >= after or not marks]
         if _BETWEEN.search(scope) or _of_another(ctx, scope) or _NOT_ITS.search(scope):
             continue
+        if any(name_like(_STATE.sub("", part)) and ctx.about_other(part) for part in _bracketed(scope)):
+            continue  # "LC50（甲苯，虹鳟）"
+        if not ctx.subject.mixture and _OF_SOLUTION.search(scope):
+            continue
         lead = label_start if not marks and label_start < start and end - label_start < 200 else start + begin
         found = [q for q in found if not named_behind(ctx, scope[q.end :])]
         for quantity in found[:1] if len(found) == 1 or not _each_bracketed(scope, found) else found:
             drafts.append(_dose(ctx, endpoint, quantity, scope, len(found) == 1, start + begin, lead, sds))
     return drafts
+
+
+_STATE = re.compile(r"(?:\s+(?:gas|vapou?rs?|dust|mist|fumes?|aerosol)|气体?|蒸气|粉尘|烟雾)$", re.IGNORECASE)
+
+
+_OF_SOLUTION = re.compile(r"\d\s?%\s*(?:的?水?溶液|(?:aqueous )?solutions?|paste)", re.IGNORECASE)
+
+
+def _bracketed(words: str) -> list[str]:
+    """The parts of all brackets."""
+    return [
+        part.strip()
+        for inside in re.findall(r"\(([^()]+)\)", words)
+        for part in re.split(r"[,，、;；]", inside)
+    ]
 
 
 def _named_in_front(ctx: Context, draft: Draft, start: int) -> bool:
@@ -155,6 +180,11 @@ def _each_bracketed(scope: str, found: list[Quantity]) -> bool:
     return all(re.match(r"\s*\(", scope[q.end :]) for q in found)
 
 
+_SPECIES = re.compile(
+    r"大鼠|小鼠|豚鼠|仓鼠|兔|狗|犬|猫|猴|\brat|\bmouse|\bmice|\brabbit|\bguinea|\bhamster|\bdog|\bcat(?=s?\b)"
+)
+
+
 def _dose(
     ctx: Context,
     endpoint: str,
@@ -171,6 +201,9 @@ def _dose(
         whole = parse_quantities(scope, dimension="mg/kg") or parse_quantities(scope)
         for found in whole:
             conditions = {**found.conditions, **conditions}
+    several = alone and len(set(_SPECIES.findall(scope.lower()))) > 1
+    if several:
+        conditions.pop("species", None)  # "oral in rats, mice": of neither alone
     for neighbour in ("temperature", "pressure", "concentration"):  # other values, never a dose's condition
         conditions.pop(neighbour, None)
     value.pop("conditions", None)
@@ -178,7 +211,7 @@ def _dose(
     for name in ("species", "route"):
         if name in conditions:
             properties[name] = conditions[name]
-    if "species" not in conditions and (organism := _organism(ctx, scope, offset)):
+    if "species" not in conditions and not several and (organism := _organism(ctx, scope, offset)):
         properties["species"] = conditions["species"] = organism
     if conditions:
         value["conditions"] = conditions
@@ -199,7 +232,7 @@ def _organism(ctx: Context, scope: str, offset: int) -> str:
         position = match.start(1)
         for part in re.split(r"[,，]", match[1]):
             words = part.strip()
-            if words and not re.search(r"\d|静态|半静态|流水|static", words):
+            if words and not _ENDPOINT.search(words) and not re.search(r"\d|静态|半静态|流水|static", words):
                 start = offset + scope.find(words, position)
                 return ctx.text(start, start + len(words))
     return ""

@@ -12,7 +12,7 @@ from corpus.units import parse_unit
 from kg.extraction.context import Context
 from kg.extraction.focus import Focus, focuses
 from kg.extraction.model import Draft, Entry
-from kg.extraction.owner import foreign, named_before, named_behind
+from kg.extraction.owner import foreign, name_like, named_before, named_behind, spoken_of_other
 from kg.schema import PROPERTIES, DropReason, NodeLabel, Property, Relation
 
 # other units in which a property is given besides its own kind
@@ -131,22 +131,51 @@ def _textual(ctx: Context, entry: Entry, prop: Property) -> list[Draft]:
 def _measured(ctx: Context, entry: Entry, prop: Property, quantity: Quantity) -> Draft | None:
     start, end = entry.start + quantity.start, entry.start + quantity.end
     span = _evidence(ctx, entry, start, end)
-    bracketed = _label_circumstances(ctx, prop, entry.label_text)
-    if bracketed is None:
+    said = label_circumstances(ctx, prop, entry.label_text)
+    if said is None or _of_the_vapour(ctx, entry, prop, start):
         return None
+    near = re.split(r"[;；。\n,，)]", ctx.shadow(entry.start, start))[-1]
+    if ctx.subject.mixture and re.search(r"纯(?!水)|无水|\b(?:pure|anhydrous|neat)\b", near, re.IGNORECASE):
+        return None  # on a solution's sheet that is another thing
+    if not ctx.subject.mixture and "concentration" not in quantity.conditions and _SOLUTION.search(near):
+        return None  # "1M solution in THF: -17 °C"
+    first = not _PART_END.search(ctx.shadow(entry.start, start))
+    if not first and said.keys() - quantity.conditions.keys():
+        return None  # "沸点（2.7 kPa）：30℃；56℃": under whose pressure is the second?
     if span[0] <= entry.label_start:
-        said = {**bracketed, **label_conditions(prop.value, entry.label_text)}
         quantity = replace(quantity, conditions={**said, **quantity.conditions})
     return measurement_draft(ctx, prop, quantity, start, end, span, entry.sds)
+
+
+_SOLUTION = re.compile(r"溶液|\bsolutions?\b", re.IGNORECASE)
+_PART_END = re.compile(r"[;；。\n]")
+_VAPOUR = re.compile(r"蒸[气汽]|vapou?r|\bgas\b|气[体态]", re.IGNORECASE)
+
+
+def _of_the_vapour(ctx: Context, entry: Entry, prop: Property, start: int) -> bool:
+    """ "0.79 (water = 1); vapour 2.0": the words before a density's number say that it is the vapour's."""
+    if prop not in {Property.RELATIVE_DENSITY, Property.DENSITY} or _VAPOUR.search(entry.label_text):
+        return False
+    return bool(_VAPOUR.search(re.split(r"[;；。\n,，)]", ctx.shadow(entry.start, start))[-1]))
+
+
+def cup_of(words: str) -> str:
+    """The method of a flash point that words name, "" where none."""
+    probe = parse_quantities(f"1 mPa·s ({words})", dimension="Pa*s")
+    return probe[0].conditions.get("method", "") if probe else ""
 
 
 _CIRCUMSTANCES = ("method", "form", "pressure", "concentration")
 
 
-def _label_circumstances(ctx: Context, prop: Property, label: str) -> dict[str, str] | None:
-    """What a label's brackets say of the value ("沸点（2.7 kPa）", "pH (1% solution)"); None for what is not understood."""
+def label_circumstances(ctx: Context, prop: Property, label: str) -> dict[str, str] | None:
+    """What a label says of the value ("沸点（2.7 kPa）", "pH (1% solution)"); None for what is not understood."""
     found: dict[str, str] = {}
-    for text in re.findall(r"[(\[【]([^()\[\]【】]+)[)\]】]", label):
+    outside = re.sub(r"[(\[【][^()\[\]【】]*[)\]】]", " ", label)
+    for text in (outside, *re.findall(r"[(\[【]([^()\[\]【】]+)[)\]】]", label)):
+        if text is outside:
+            found |= {"method": cup} if (cup := cup_of(text)) else {}
+            continue
         if parse_unit(text.strip()):
             continue
         if _REDUCED.search(text) and not re.search(r"\d", text):
@@ -169,7 +198,7 @@ def _label_circumstances(ctx: Context, prop: Property, label: str) -> dict[str, 
         found.pop("pressure", None)
     if PROPERTIES[prop].dimension == "percent":
         found.pop("concentration", None)
-    return found
+    return {**found, **label_conditions(prop.value, label)}
 
 
 _REDUCED = re.compile(r"减压|真空|负压|\b(?:reduced pressure|vacuum|in vacuo)\b", re.IGNORECASE)
@@ -292,6 +321,9 @@ def _explosive_limits(ctx: Context, entry: Entry) -> list[Draft]:
     ranges = [
         q for q in quantities if q.minimum is not None and q.maximum is not None and q.minimum < q.maximum
     ]
+    ends = _LIMIT_ENDS.search(words)
+    if ends and len(quantities) == 2:
+        return _two_limits(ctx, entry, words, quantities, ends["first"].lower() in {"上", "upper"})
     if len(ranges) != 1 or len(quantities) != 1:
         return _unread(ctx, entry, Property.LOWER_EXPLOSIVE_LIMIT)
     if foreign(ctx, words, ranges[0].start, ranges[0].end):
@@ -303,6 +335,26 @@ def _explosive_limits(ctx: Context, entry: Entry) -> list[Draft]:
         _evidence(ctx, entry, entry.start + ranges[0].start, entry.end),
         entry.sds,
     )
+
+
+_LIMIT_ENDS = re.compile(
+    r"^\W*(?:爆炸|燃烧)?(?P<first>上|下|upper|lower)(?:限|\s+(?:explosi\w+ |flammab\w+ )?limit)?[^上下]*?[;；,，]\s*(?:爆炸|燃烧)?(?:上|下|upper|lower)",
+    re.IGNORECASE,
+)
+
+
+def _two_limits(ctx: Context, entry: Entry, words: str, both: list[Quantity], falling: bool) -> list[Draft]:
+    """ "上限：36.5；下限：6": both explosive limits, each behind its own word."""
+    upper, lower = both if falling else both[::-1]
+    if lower.minimum is None or upper.minimum is None or lower.minimum >= upper.minimum:
+        return []
+    if any(foreign(ctx, words, q.start, q.end) for q in both):
+        return []
+    span = (entry.label_start, entry.start + max(q.end for q in both))
+    return [
+        measurement_draft(ctx, prop, one, entry.start + one.start, entry.start + one.end, span, entry.sds)
+        for prop, one in ((Property.LOWER_EXPLOSIVE_LIMIT, lower), (Property.UPPER_EXPLOSIVE_LIMIT, upper))
+    ]
 
 
 def limits_of(
@@ -336,7 +388,7 @@ def limits_of(
 _PROSE: tuple[tuple[str, str], ...] = (
     ("melting_point", r"熔点|凝固点|melting point|freezing point"),
     ("boiling_point", r"沸点|boiling point"),
-    ("flash_point", r"闪点|flash point"),
+    ("flash_point", r"(?:[闭开]口?杯?)?闪点|(?:(?:closed|open)[- ]cup )?flash point"),
     ("autoignition_temperature", r"自燃温度|自燃点|引燃温度|auto-?ignition temperature|ignition temperature"),
     ("critical_temperature", r"临界温度|critical temperature"),
     ("critical_pressure", r"临界压力|critical pressure"),
@@ -463,29 +515,46 @@ def _prose_value(ctx: Context, offset: int, sds: int | None, words: str, match: 
     if not found or found[0].start > 2:
         return []
     quantity = found[0]
-    said = label_conditions(prop.value, match["bracket"] or "") or _opening_temperature(prop, words)
-    if said and (match["bracket"] or said):
-        quantity = replace(quantity, conditions={**said, **quantity.conditions})
-        if not match["bracket"]:
-            clause = (offset, clause[1])
-    condition = re.search(r"([-–]?\d+(?:\.\d+)?\s?(?:℃|°C|K))\s*(?:时|下)的?$", _before(words, match))
-    if condition and "temperature" not in quantity.conditions and spec.dimension != "kelvin":
-        conditions = {**quantity.conditions, "temperature": condition[1]}
-        quantity = replace(quantity, conditions=conditions)
+    said = label_circumstances(ctx, prop, match["prop"] + (match["bracket"] or ""))
+    told = _told_before(ctx, prop, words, match)
+    if said is None or told is None:
+        return []
+    stated = re.sub(r"\s*(?:℃|°\s?C)", " °C", plain_width(words[match.start() :]))
+    if any(shown not in stated for shown in told.values()):
+        clause = (offset, clause[1])
+    quantity = replace(quantity, conditions={**told, **said, **quantity.conditions})
     at = offset + match.end()
     return [measurement_draft(ctx, prop, quantity, at + quantity.start, at + quantity.end, clause, sds)]
 
 
-def _opening_temperature(prop: Property, words: str) -> dict[str, str]:
-    """ "At 25 °C pyridine has a viscosity of …": the temperature that a sentence opens with."""
-    opening = re.match(r"^(?:At|在)\s*([-–]?\d+(?:\.\d+)?\s?(?:℃|°\s?C|K))(?=[\s,，]|时|下)", words)
-    if not opening or PROPERTIES[prop].dimension == "kelvin":
-        return {}
-    return {"temperature": re.sub(r"\s*(?:℃|°\s?C)", " °C", opening[1])}
+def _told_before(ctx: Context, prop: Property, words: str, match: re.Match[str]) -> dict[str, str] | None:
+    """Circumstances that stand before a property ("在2 kPa下…的沸点", "At 25 °C pyridine has a viscosity of …").
+
+    None where figures stand there of which nobody knows what they are ("95%乙醇的闪点").
+    """
+    opening = words[: match.start("prop")] if re.match(r"At\b|Under\b|在", words, re.IGNORECASE) else ""
+    clause = re.split(r"[,，;；。]", words[: match.start("prop")])[-1]
+    if opening.count(",") + opening.count("，") > 1 or len(opening) > 60:
+        opening = ""
+    told: dict[str, str] = {}
+    for text in dict.fromkeys((opening, clause)):
+        figures = _own_names_out(ctx, text)
+        for kind, dimension in (("temperature", "kelvin"), ("pressure", "pascal")):
+            found = parse_quantities(figures, dimension=dimension)
+            for one in found if PROPERTIES[prop].dimension != dimension else []:
+                at = re.search(r"(?:\bat|\bunder|在)\s*$", figures[: one.start], re.IGNORECASE)
+                if at or re.match(r"\s*[时下]", figures[one.end :]):  # else it is another property's value
+                    shown = plain_width(figures[one.start : one.end]).strip()
+                    told[kind] = re.sub(r"\s*(?:℃|°\s?C)", " °C", shown) if kind == "temperature" else shown
+        if _REDUCED.search(figures) or re.search(r"\d\s?%[^,，\d]{0,16}$", figures):
+            return None
+    return told
 
 
-def _before(words: str, match: re.Match[str]) -> str:
-    return re.split(r"[,，;；。]", words[: match.start("prop")])[-1]
+def _own_names_out(ctx: Context, words: str) -> str:
+    for name in sorted((n for n in ctx.spellings if n), key=len, reverse=True):
+        words = re.sub(re.escape(name), lambda m: " " * len(m[0]), words, flags=re.IGNORECASE)
+    return words
 
 
 # --- exposure limits ---------------------------------------------------------------------
@@ -561,11 +630,12 @@ def _limits(ctx: Context, start: int, end: int, sds: int | None, field: str) -> 
     matches = list(_LIMIT.finditer(words))
     drafts = _limits_by_body(ctx, start, words, sds)
     for index, match in enumerate(matches):
+        if spoken_of_other(ctx, words[: match.start()]) or _named_limit(ctx, words, match.start()):
+            continue
         stop = matches[index + 1].start() if index + 1 < len(matches) else len(words)
         prefix = _FIELD_PREFIX.get(field, "")
-        kind = (
-            match["kind"] if not prefix or match["kind"].startswith(prefix) else f"{prefix}-{match['kind']}"
-        )
+        short = match["kind"].upper() in {"TWA", "STEL", "CEILING", "EXCURSION LIMIT"}
+        kind = f"{prefix}-{match['kind']}" if prefix and short else match["kind"]
         if kind in {"TWA", "STEL"} and (whose := _WHOSE.search(words[: match.start()])):
             kind = f"{whose['kind']}-{kind}"
         over = re.search(r"\(\s*(\d[^()]*(?:min|h|小时|分钟)[^()]*?)\s*\)", match["note"] or "")
@@ -594,6 +664,26 @@ def _limits(ctx: Context, start: int, end: int, sds: int | None, field: str) -> 
             if d
         ]
     return drafts
+
+
+def _named_limit(ctx: Context, words: str, at: int) -> bool:
+    """ "Calcium hydroxide TLV-TWA 5 mg/m³": another substance's name right before the kind of limit."""
+    said = re.sub(r"\([^()]*\)\s*$", "", words[:at])  # "铀（可溶性化合物）TLV-TWA"
+    lead = re.split(r"[;；。,，:：\d)]", said)[-1].strip(" (")
+    if not lead or not ctx.about_other(lead):
+        return False
+    if name_like(named_before(ctx, lead)):
+        return True
+    left = _LIMIT_WORDS.sub("", lead).strip()
+    if len(left) == 1 and left in _ELEMENTS:
+        return True
+    return bool(re.fullmatch(r"[一-鿿]{1,8}", left) and ctx.about_other(left) and named_before(ctx, left))
+
+
+_ELEMENTS = "铀铅汞镉铬锰镍钴铍砷硒碲锑钡铜锌银锡铝钒钼钨铊铂锆铟氯溴碘氟氨苯磷硫肼钠钾锂钙镁铁硼"
+_LIMIT_WORDS = re.compile(
+    rf"{_BODY}|工作场所|作业场所|车间|空气中?|国家|现行|职业|接触|容许|允许|最高|浓度|限值|标准|规定|时间|加权|平均|短时间|工业|卫生|有害因素|化学|参考|暂行|推荐|值|的|为|和|及|其|该|本品|[A-Za-z/-]+"
+)
 
 
 def _limits_by_body(ctx: Context, start: int, words: str, sds: int | None) -> list[Draft]:
@@ -627,7 +717,7 @@ def _limit(
     sds: int | None,
     duration: str = "",
 ) -> Draft | None:
-    part = re.split(r"[;；。]", words[at:stop])[0]
+    part = re.split(r"[;；。]|\.\s+(?=[A-Z])", words[at:stop])[0]
     part = re.sub(r"[,，、]\s*$", "", part)
     quantity = concentration(part)
     if quantity is None or quantity.start > 3 or named_behind(ctx, part[quantity.end :]):
@@ -637,7 +727,8 @@ def _limit(
     if duration:  # "Ceiling (15 min): 5 ppm" is no ceiling over 10 min
         value["conditions"] = {**value.get("conditions", {}), "duration": duration}
     note = re.search(r"\(([^()]*)\)\s*$", part[quantity.end :])
-    if note and not parse_quantities(note[1]):
+    apart = re.search(r"\d", re.sub(r"\([^()]*\)", " ", part[quantity.end :]))
+    if note and not apart and not parse_quantities(note[1]):
         shown = ctx.text(offset + at + quantity.end + note.start(1), offset + at + quantity.end + note.end(1))
         value["conditions"] = {**value.get("conditions", {}), "note": shown}
         if "GBZ" in note[1]:
