@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from chunking.baselines import capped_cuts
 from chunking.errors import no_rule
-from chunking.partition import Node, SegmentResult, Span, flat
-from chunking.prompted.windows import WindowIn
+from chunking.partition import Node, SegmentResult, Span
+from chunking.prompted.windows import Tally, WindowIn, partition, read_windows
 from chunking.qchunker.guards import LENGTH_RATIO, guard
 from chunking.qchunker.heads import Located, locate_heads
 from chunking.qchunker.reviewer import LocatedItem, MissingItem, Review, ReviewIn, ask_by_view, locate_items
-from chunking.qchunker.sampling import structure
-from chunking.qchunker.segmenter import sentence_at, sentence_windows, spans_of, window_end
+from chunking.qchunker.segmenter import sentence_at, sentence_windows
 from chunking.vectors import SentenceVectors
 from models.errors import AnswerRejected
 from models.languages import wrong_language
@@ -176,14 +174,22 @@ def located_supplements(
 
 @dataclass
 class _Generation:
-    """What M_Gen said of the whole document: where chunks begin (sentence: question), and how it was found."""
+    """What M_Gen said of the whole document: the question of each beginning (sentence), and how it was found."""
 
-    begins: dict[int, str] = field(default_factory=dict)
+    questions: dict[int, str] = field(default_factory=dict)
     outline: list[str] = field(default_factory=list)
     unresolved: list[str] = field(default_factory=list)
     fuzzy: int = 0
-    windows: int = 0
-    source: str = ""
+    tally: Tally = field(default_factory=Tally)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for the record."""
+        return {
+            **self.tally.as_dict(),
+            "outline": self.outline,
+            "heads_not_found": self.unresolved,
+            "heads_found_fuzzily": self.fuzzy,
+        }
 
 
 def require_models(models: Models, *, completion: bool) -> None:
@@ -205,68 +211,52 @@ def qchunk_slm(
 ) -> SegmentResult:
     """Partition a text by the three models; sizes and windows in tokens.
 
-    ``completion`` False stops after M_Gen (the paper's "w/o M_Ref"). A judgement
-    of M_Disc that is refused leaves the chunk alone, a rewriting of M_Ref that is
-    refused keeps it. Raises OfflineUnavailable without a model, AnswerRejected
-    where M_Gen's answer is refused (there is nothing else to cut by), and the
-    other errors of the model layer.
+    ``completion`` False stops after M_Gen (the paper's "w/o M_Ref"). A window whose
+    answer of M_Gen is refused is cut for its size only and recorded. A judgement of
+    M_Disc that is refused leaves the chunk alone, a rewriting of M_Ref that is
+    refused keeps it. Raises OfflineUnavailable without a model, AnswerRejected where
+    every answer of M_Gen was refused, and the other errors of the model layer.
     """
     if not text:
         return SegmentResult(text, METHOD, ())
     require_models(models, completion=completion)
-    made = _generate(text, vectors, models, language, size, window)
-    wanted = sorted(set(made.begins) - {0})
-    cuts = capped_cuts(wanted, vectors, structure(vectors), size)
-    nodes = flat(spans_of(vectors, cuts))
-    record: dict[str, Any] = {
-        "generator": {
-            "source": made.source,
-            "windows": made.windows,
-            "outline": made.outline,
-            "chunks": len(wanted) + 1,
-            "heads_not_found": made.unresolved,
-            "heads_found_fuzzily": made.fuzzy,
-            "cut_for_size": len(cuts) - len(wanted),
-        }
-    }
+    wanted, made = _generate(text, vectors, models, language, size, window)
+    result = partition(text, METHOD, vectors, wanted, size, made.as_dict())
+    record: dict[str, Any] = dict(result.record)
     completed: dict[int, str] = {}
     if completion:
         asked = [
             ReviewIn(text, node.start, node.end, language, view=text[slice(*view)])
-            for node, view in zip(nodes, _views(nodes, vectors, window), strict=True)
+            for node, view in zip(result.nodes, views_of(result.spans, vectors, window), strict=True)
         ]
         flagged = _discriminate(models, asked, record)
         completed = _refine(models, asked, flagged, record)
-    questions = _questions(nodes, vectors, made)
-    return SegmentResult(text, METHOD, nodes, record=record, completed=completed, questions=questions)
+    questions = _questions(result.nodes, vectors, made)
+    return SegmentResult(text, METHOD, result.nodes, record=record, completed=completed, questions=questions)
 
 
 def _generate(
     text: str, vectors: SentenceVectors, models: Models, language: str, size: int, window: int
-) -> _Generation:
-    """M_Gen over windows, each re-reading the last chunk of the one before."""
+) -> tuple[list[int], _Generation]:
+    """M_Gen over windows: the sentences that chunks begin at, the first excepted, and what was said of them."""
     made = _Generation()
     skill = SlmGenerate()
     starts = [start for start, _ in vectors.sentences]
-    low = 0
-    while low < len(starts):
-        high = window_end(vectors, low, window)
+
+    def read(low: int, high: int) -> list[int]:
         begin, end = starts[low], vectors.sentences[high - 1][1]
         answer = models.run(skill, WindowIn(text[begin:end], language, size))
         heads = [chunk.head for chunk in answer.value.chunks]
         located = locate_heads(text[begin:end], heads, [start - begin for start in starts[low:high]])
-        made.source = answer.source
-        made.windows += 1
+        made.tally.source = answer.source
         made.outline += [question for question in answer.value.outline if question not in made.outline]
         made.unresolved += located.unresolved
         made.fuzzy += located.fuzzy
         begins = _begins(answer.value, located, begin, starts, low)
-        last = max(begins)
-        if high < len(starts) and last > low:
-            del begins[last]  # read again as the beginning of the next window
-        made.begins |= begins
-        low = high if high == len(starts) or last == low else last
-    return made
+        made.questions |= begins  # a chunk that is read again is named again, by who saw its end
+        return sorted(begins)
+
+    return read_windows(vectors, window, read, made.tally), made
 
 
 def _begins(
@@ -291,7 +281,7 @@ def _question(answer: Generated, number: int) -> str:
 
 def _questions(nodes: Sequence[Node], vectors: SentenceVectors, made: _Generation) -> dict[int, str]:
     """The question of each chunk; the pieces of one that was cut for its size share it."""
-    by_start = {vectors.sentences[sentence][0]: question for sentence, question in made.begins.items()}
+    by_start = {vectors.sentences[sentence][0]: question for sentence, question in made.questions.items()}
     current = ""
     asked: dict[int, str] = {}
     for index, node in enumerate(nodes):
@@ -301,11 +291,11 @@ def _questions(nodes: Sequence[Node], vectors: SentenceVectors, made: _Generatio
     return asked
 
 
-def _views(nodes: Sequence[Node], vectors: SentenceVectors, window: int) -> list[Span]:
+def views_of(chunks: Sequence[Span], vectors: SentenceVectors, window: int) -> list[Span]:
     """For each chunk the stretch of the document that holds its beginning: the shared prefix of its calls."""
     spans = sentence_windows(vectors, window)
     firsts = [start for start, _ in spans]
-    return [spans[bisect_right(firsts, node.start) - 1] for node in nodes]
+    return [spans[bisect_right(firsts, start) - 1] for start, _ in chunks]
 
 
 def _discriminate(models: Models, asked: Sequence[ReviewIn], record: dict[str, Any]) -> list[int]:

@@ -8,7 +8,10 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="Export of the data set.")
+from flows.commands.training import training
+
+app = typer.Typer(help="Exports: the data set, and records to train models on.")
+app.command("training")(training)
 
 
 @app.command()
