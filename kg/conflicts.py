@@ -82,7 +82,7 @@ class Finding:
             return "the classes differ" if self.result.verdict == "conflict" else "the same class"
         if limits.relative:
             return f"{100 * difference:.3g} % apart, tolerance {100 * limits.differ:.3g} %"
-        unit = f" {self.result.unit}" if self.result.unit else ""
+        unit = unit_words(self.result.unit)
         return f"{difference:.4g}{unit} apart, tolerance {limits.differ:g}{unit}"
 
     def as_dict(self) -> dict[str, Any]:
@@ -95,6 +95,11 @@ class Finding:
             "relative": limits.relative if limits else None, "si_unit": self.result.unit,
             "values": [self.left.as_dict(), self.right.as_dict()],
         }  # fmt: skip
+
+
+def unit_words(unit: Any) -> str:
+    """A unit behind its number, with the blank between them; "" for a number without one (written "1")."""
+    return f" {unit}" if unit and str(unit) not in {"1", "dimensionless"} else ""
 
 
 def find(

@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 from corpus.errors import SettingsError
 from kg import extension
 
+_SCHEMES = ("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc")
+
 
 class GraphSettings(BaseModel):
     """Where the graph lives. Without ``uri`` the platform starts its own Bolt server on loopback."""
@@ -40,8 +42,20 @@ class GraphSettings(BaseModel):
 
     @model_validator(mode="after")
     def _complete(self) -> GraphSettings:
-        if self.uri is not None and "://" not in self.uri:
+        if self.uri is None:
+            return self
+        scheme, mark, _ = self.uri.partition("://")
+        if not mark:
             raise ValueError("the graph address needs a scheme, for example bolt://localhost:7687")
+        if scheme not in _SCHEMES:
+            web = (
+                "; a web address is that of the server's browser page, Bolt has a port of its own, usually 7687"
+                if scheme.startswith("http")
+                else ""
+            )
+            raise ValueError(
+                f"the graph address begins with {scheme}://, but it must be one of {', '.join(_SCHEMES)}{web}"
+            )
         return self
 
     @model_validator(mode="after")

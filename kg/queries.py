@@ -120,16 +120,32 @@ def link_hashes(kind: Relation) -> str:
 
 
 def node_rows(label: NodeLabel) -> str:
-    """Records ``key``, ``props`` of all nodes of a label."""
-    return f"MATCH (n:{name(label)}) RETURN n.key AS key, properties(n) AS props"
+    """Records ``key``, ``labels``, ``props`` of all nodes of a label."""
+    return f"MATCH (n:{name(label)}) RETURN n.key AS key, labels(n) AS labels, properties(n) AS props"
 
 
 def link_rows(kind: Relation) -> str:
-    """Records ``start_label``, ``start``, ``end_label``, ``end``, ``props`` of all relationships of a type."""
+    """Records of all relationships of a type: ``props``, ``start`` and ``end`` (keys), the first label and all
+    labels of each end (``start_label``, ``start_labels``, ``end_label``, ``end_labels``)."""
     return (
-        f"MATCH (a)-[r:{name(kind)}]->(b) RETURN labels(a)[0] AS start_label, a.key AS start, "
-        "labels(b)[0] AS end_label, b.key AS end, properties(r) AS props"
+        f"MATCH (a)-[r:{name(kind)}]->(b) RETURN labels(a)[0] AS start_label, labels(a) AS start_labels, "
+        "a.key AS start, labels(b)[0] AS end_label, labels(b) AS end_labels, b.key AS end, properties(r) AS props"
     )
+
+
+def foreign_nodes() -> str:
+    """Records ``labels``, ``props`` of the nodes that have no label of the vocabulary."""
+    known = " OR ".join(f"n:{name(label)}" for label in NodeLabel)
+    return f"MATCH (n) WHERE NOT ({known}) RETURN labels(n) AS labels, properties(n) AS props"
+
+
+FOREIGN_LINKS = (
+    "MATCH (a)-[r]->(b) WHERE NOT type(r) IN $known RETURN type(r) AS type, labels(a) AS start_labels, "
+    "properties(a) AS start, labels(b) AS end_labels, properties(b) AS end"
+)
+"""Relationships of a type that is not one of ``$known``, with labels and properties of their ends."""
+COUNT_ALL_NODES = "MATCH (n) RETURN count(n) AS n"
+COUNT_ALL_LINKS = "MATCH ()-[r]->() RETURN count(r) AS n"
 
 
 def count_nodes(label: NodeLabel) -> str:
@@ -212,6 +228,31 @@ def is_listed(subject: NodeLabel, relation: Relation, item: NodeLabel) -> str:
         f"OPTIONAL MATCH (s:{name(subject)} {{key: q.subject}})-[r:{name(relation)}]->(x:{name(item)} {{key: q.object}}) "
         "WITH l, count(o) AS listed, count(r) AS stated "
         "WITH CASE WHEN listed > 0 THEN 'yes' WHEN l.complete = true AND stated = 0 THEN 'no' ELSE 'unknown' END AS answer"
+    )
+
+
+def is_classified(subject: NodeLabel) -> str:
+    """Whether the document ``q.document`` puts the subject into ``q.object``, a category of the class ``q.hazard``.
+
+    'yes' and 'no' only where the document gives one category of the class (``q.stated``) and a list it gives as
+    complete bears it out: the list holds one of ``q.own`` (that category and its H codes). 'no' further needs that
+    neither the list nor any source holds one of ``q.other`` (the class's other categories and their codes); else 'unknown'.
+    """
+    return (
+        f"MATCH {_LISTING} WHERE l.complete = true AND l.document = q.document AND l.subject = q.subject "
+        f"OPTIONAL MATCH (l)-{_LISTS}->(m) WITH q, collect(DISTINCT m.key) AS listed "
+        f"OPTIONAL MATCH (s:{name(subject)} {{key: q.subject}})<-[:{name(Relation.SUBJECT)}]-(a:{name(NodeLabel.ASSERTION)})"
+        f"-[:{name(Relation.OBJECT)}]->(o:{name(NodeLabel.HAZARD_CLASS)}) "
+        f"WHERE a.relation = '{Relation.CLASSIFIED_AS.value}' AND a.document = q.document AND o.hazard = q.hazard "
+        "WITH q, listed, collect(DISTINCT o.key) AS stated, "
+        "sum(CASE WHEN a.polarity = 'negative' THEN 1 ELSE 0 END) AS denied "
+        f"OPTIONAL MATCH (x:{name(subject)} {{key: q.subject}})-[:{name(Relation.CLASSIFIED_AS)}|{name(Relation.HAS_H)}]->(y) "
+        "WITH q, listed, stated, denied, collect(DISTINCT y.key) AS anywhere "
+        "WITH q, stated, denied, "
+        "size([k IN listed WHERE size([c IN q.own WHERE k CONTAINS c]) > 0]) AS borne_out, "
+        "size([k IN listed + anywhere WHERE size([c IN q.other WHERE k CONTAINS c]) > 0]) AS against "
+        "WITH CASE WHEN denied > 0 OR stated <> [q.stated] OR borne_out = 0 THEN 'unknown' "
+        "WHEN q.object = q.stated THEN 'yes' WHEN against = 0 THEN 'no' ELSE 'unknown' END AS answer"
     )
 
 

@@ -212,9 +212,8 @@ def _complete(debate: _Debate, nodes: Sequence[Node]) -> dict[int, str]:
     givens = _review_inputs(debate, nodes)
     entries: list[dict[str, Any]] = []
     lacking: dict[int, CompleteIn] = {}
-    for index, (given, review) in enumerate(
-        zip(givens, ask_by_view(debate.models, ReviewChunk(), givens), strict=True)
-    ):
+    reviews = ask_by_view(debate.models, ReviewChunk(), givens)
+    for index, (given, review) in enumerate(zip(givens, reviews, strict=True)):
         entry, items = _reviewed(given, review)
         entries.append({"chunk": index, "incomplete": bool(items), **entry})
         if items:
@@ -234,7 +233,8 @@ def _complete(debate: _Debate, nodes: Sequence[Node]) -> dict[int, str]:
         "kept": len(lacking) - len(completed),
     }
     told = [entry for entry in entries if len(entry) > 2]
-    debate.record["reviewer"] = {"chunks": told, "counts": counts}
+    sources = sorted({answer.source for answer in reviews if not isinstance(answer, AnswerRejected)})
+    debate.record["reviewer"] = {"source": ", ".join(sources), "chunks": told, "counts": counts}
     return completed
 
 
@@ -282,7 +282,7 @@ def _completed(given: CompleteIn, answer: Answer[Completion] | AnswerRejected) -
     accepted = sorted(
         {item.index for item in answer.value.items if item.accepted and 0 <= item.index < len(given.items)}
     )
-    entry: dict[str, Any] = {"accepted": accepted}
+    entry: dict[str, Any] = {"accepted": accepted, "completer": answer.source}
     if answer.value.text == given.chunk or not accepted:
         return {**entry, "kept": "no item passed verification within the length limit"}, ""
     # The skill's check has proved this; it is proved again because facts are at stake and it costs little.

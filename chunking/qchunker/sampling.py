@@ -22,12 +22,16 @@ _LENGTH = 0.25  # weight of the squared relative distance from the target length
 
 @dataclass(frozen=True)
 class Candidate:
-    """A partition as inner cuts (sentence indices), where it came from, and heads that were not found."""
+    """A partition as inner cuts (sentence indices), where it came from, and what became of a model's heads.
+
+    ``unresolved`` were not found, ``fuzzy`` nearly; ``cut_for_size`` cuts were added to chunks over the size.
+    """
 
     origin: str
     cuts: tuple[int, ...]
     unresolved: tuple[str, ...] = ()
     fuzzy: int = 0
+    cut_for_size: int = 0
 
 
 def structure(vectors: SentenceVectors) -> Floats:

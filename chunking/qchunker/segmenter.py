@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel
 
+from chunking.baselines import capped_cuts
 from chunking.chunkscore import Selection, Selector
 from chunking.partition import Span, spans_from_cuts
 from chunking.qchunker.heads import heads_of, locate_heads
 from chunking.qchunker.outline import OutlineQuestion
-from chunking.qchunker.sampling import Candidate, offline_candidates
+from chunking.qchunker.sampling import Candidate, offline_candidates, structure
 from chunking.vectors import SentenceVectors
 from models.errors import AnswerRejected, ModelError
 from models.prompts import Prompts, Quoted
@@ -112,6 +113,7 @@ class Segmentation:
                     "why_not": standing.why_not,
                     "heads_not_found": list(candidate.unresolved),
                     "heads_found_fuzzily": candidate.fuzzy,
+                    "cut_for_size": candidate.cut_for_size,
                 }
             )
         best = self.selection.standings[self.selection.best]
@@ -215,9 +217,14 @@ class _Path:
             self.cuts.add(self.low)
 
     def candidate(self, draw: int) -> Candidate:
-        """What the draw amounts to."""
+        """What the draw amounts to; chunks over the size are cut like everyone's."""
+        cuts = capped_cuts(sorted(self.cuts), self.vectors, structure(self.vectors), self.size)
         return Candidate(
-            f"{self.source}, draw {draw}", tuple(sorted(self.cuts)), tuple(self.unresolved), self.fuzzy
+            f"{self.source}, draw {draw}",
+            tuple(cuts),
+            tuple(self.unresolved),
+            self.fuzzy,
+            len(cuts) - len(self.cuts),
         )
 
     @property

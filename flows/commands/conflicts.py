@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flows.runtime import open_runtime
+from flows.words import counted, one_by_beginning
 
 if TYPE_CHECKING:
     from kg.conflicts import Finding
@@ -64,7 +65,7 @@ def list_conflicts(
         typer.echo(_line(finding, names[finding.subject]))
     counts: Counter[str] = Counter(finding.result.verdict for finding in found)
     said = ", ".join(f"{name} {counts[name]}" for name in wanted)
-    typer.echo(f"{min(limit, len(found))} of {len(found)} comparisons ({said})", err=True)
+    typer.echo(f"{min(limit, len(found))} of {counted(len(found), 'comparison')} ({said})", err=True)
 
 
 @app.command(epilog="Examples:  hchem conflicts show 3f0a  |  hchem conflicts show 3f0a --json")
@@ -73,8 +74,7 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Both values with units, sources and the words of each source."""
-    from corpus.errors import SettingsError
-    from kg.conflicts import find
+    from kg.conflicts import find, unit_words
     from kg.decisions import entity_name
 
     with open_runtime() as runtime, runtime.catalogue.reading() as session:
@@ -84,10 +84,9 @@ def show(
             for finding in find(session, runtime.settings.extraction, verdicts=every)
             if conflict and finding.id.startswith(conflict)
         ]
-        if len(found) != 1:
-            what = "no comparison has" if not found else "several comparisons begin with"
-            raise SettingsError(f"{what} the id {conflict!r}; see: hchem conflicts list --verdict all")
-        (finding,) = found
+        finding = one_by_beginning(
+            found, conflict, lambda one: one.id, "comparison", "hchem conflicts list --verdict all"
+        )
         name = entity_name(session, finding.subject)
     if as_json:
         typer.echo(json.dumps({"name": name, **finding.as_dict()}, ensure_ascii=False, indent=2))
@@ -99,7 +98,8 @@ def show(
         data = side.as_dict()
         si = data["si"]
         ends = [f"{si[end]:g}" for end in ("min", "max") if si.get(end) is not None]
-        shown = f" = {'–'.join(dict.fromkeys(ends))} {si.get('unit', '')}" if ends else ""
+        unit = unit_words(si.get("unit"))
+        shown = f" = {'–'.join(dict.fromkeys(ends))}{unit}" if ends else ""
         typer.echo(f"\n{side.shown}{shown}")
         typer.echo(f"  {side.title or side.document} ({side.kind}): {side.url}")
         typer.echo(f"  [{side.start}:{side.end}] {' '.join(side.quote.split())}")

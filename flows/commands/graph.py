@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from flows.words import counted
+
 app = typer.Typer(help="The graph over Bolt.")
 
 
@@ -35,14 +37,19 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare the graph with the catalogue in both directions, row by row. Exit code 1 where they differ."""
+    from flows.console import ProgressDisplay
     from flows.runtime import open_runtime
     from kg.store import GraphStore
     from kg.verify import Difference, differences
 
     counts: Counter[str] = Counter()
     shown: list[Difference] = []
-    with open_runtime() as runtime, GraphStore.connect(runtime.settings.graph, runtime.data_dir) as store:
-        for difference in differences(runtime.catalogue, store):
+    with (
+        open_runtime() as runtime,
+        GraphStore.connect(runtime.settings.graph, runtime.data_dir) as store,
+        ProgressDisplay() as display,
+    ):
+        for difference in differences(runtime.catalogue, store, progress=display):
             counts[difference.kind] += 1
             if not limit or len(shown) < limit:
                 shown.append(difference)
@@ -53,7 +60,13 @@ def verify(
         typer.echo("graph and catalogue agree")
     else:
         said = ", ".join(f"{n} {kind}" for kind, n in counts.items())
-        typer.echo(f"{counts.total()} differences ({said}); `hchem graph rebuild` loads the graph anew")
+        typer.echo(
+            f"{counted(counts.total(), 'difference')} ({said}); `hchem graph rebuild` loads the graph anew"
+        )
+        if counts["foreign"]:
+            typer.echo(
+                "what is foreign was put there by somebody else: rebuild leaves it, a database of its own helps"
+            )
         for difference in shown:
             typer.echo(f"  {difference}")
         if len(shown) < counts.total():

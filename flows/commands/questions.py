@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from flows.words import counted, one_by_beginning
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Questions that a query proves.")
 _CONTEXT = 80  # characters of the document shown on each side of the evidence
+_CANDIDATES = 6  # looked at where the beginning of an id is not enough
 
 Kind = Annotated[str, typer.Option(help="single_hop, multi_hop, aggregative or boolean.")]
 Lang = Annotated[str, typer.Option("--language", help="zh or en.")]
@@ -65,7 +68,7 @@ def list_questions(
         for row in session.scalars(selection.query(session).limit(limit)):
             typer.echo(json.dumps(_fields(row), ensure_ascii=False) if as_json else _line(row))
     if not as_json:
-        typer.echo(f"{min(limit, total)} of {total} questions")
+        typer.echo(f"{min(limit, total)} of {counted(total, 'question')}")
 
 
 @app.command()
@@ -149,7 +152,8 @@ def _say_verification(found: Verification, limit: int, *, as_json: bool) -> None
         figures = {"checked": found.checked, "failed": found.failed, "reasons": found.reasons}
         typer.echo(json.dumps({**figures, "problems": problems}, ensure_ascii=False, indent=2))
         return
-    typer.echo(f"{found.checked} questions checked, {found.failed} fail")
+    fail = "fails" if found.failed == 1 else "fail"
+    typer.echo(f"{counted(found.checked, 'question')} checked, {found.failed} {fail}")
     for reason, n in found.reasons.items():
         typer.echo(f"  {reason.replace('_', ' ')}: {n}")
     for problem in found.problems[:limit]:
@@ -162,13 +166,15 @@ def _found(session: Session, given: str) -> Question:
     from sqlalchemy import select
 
     from corpus.catalogue.tables import Question
-    from corpus.errors import SettingsError
 
-    query = select(Question).where(Question.question_id.startswith(given, autoescape=True)).limit(2)
-    rows = session.scalars(query).all()
-    if len(rows) != 1:
-        raise SettingsError(f"{'no' if not rows else 'more than one'} question has the id {given!r}")
-    return rows[0]
+    query = (
+        select(Question)
+        .where(Question.question_id.startswith(given, autoescape=True))
+        .order_by(Question.question_id)
+        .limit(_CANDIDATES)
+    )
+    rows = session.scalars(query).all() if given else []
+    return one_by_beginning(rows, given, lambda row: row.question_id, "question", "hchem questions list")
 
 
 def _fields(row: Question) -> dict[str, Any]:

@@ -11,8 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-import shutil
-import tempfile
+import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
@@ -28,20 +27,22 @@ from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import Assertion, Document, Entity, EntityAlias, EntityDecision, Question
 from corpus.errors import TerminalError
 from corpus.ids import digest
+from flows.report import folders
 from flows.report.figures import neighbours_picture
 from flows.report.statements import Matter, grouped, object_names, relation_title
+from flows.words import counted
 from kg import conflicts
 from kg.schema import NodeLabel, Relation
 from kg.settings import ExtractionSettings
 
-EXPLORER_VERSION = "2"
+EXPLORER_VERSION = "3"
 _MOST_PAGES = 5000
 _BATCH = 100
 _MOST_STATEMENTS = 600  # of one substance
 _MOST_INCOMING = 60
 _MOST_QUESTIONS = 40
+_ROOM = 36  # Latin letters of a neighbour's name
 _CONTEXT = 60  # characters shown on either side of the evidence
-_MARK = "made-by-hchem-report.txt"
 _CAS = re.compile(r"\d{2,7}-\d{2}-\d")
 _MATTER = (NodeLabel.SUBSTANCE.value, NodeLabel.MIXTURE.value)
 
@@ -91,70 +92,30 @@ def write_explorer(catalogue: Catalogue, report: Path, settings: ExtractionSetti
     folder = report.with_name(f"{report.stem}-substances")
     with catalogue.reading() as session:
         mark = _fingerprint(session, report.name, settings)
-        known = _known(folder, mark)
-        if known is not None:
-            return known
-        try:
-            return _write(session, folder, report.name, settings, mark)
-        except OSError as error:
-            raise TerminalError(
-                f"explorer {folder} cannot be written: {error.strerror or error}", reason="disk"
-            ) from error
+        figures = folders.known(folder, mark)
+        if figures is None:
+            try:
+                figures = folders.write(
+                    folder, mark, lambda fresh: _fill(session, fresh, report.name, settings)
+                )
+            except OSError as error:
+                raise TerminalError(
+                    f"explorer {folder} cannot be written: {error.strerror or error}", reason="disk"
+                ) from error
+    return Explorer(
+        folder.resolve(), *(figures[name] for name in ("pages", "substances", "bytes", "largest"))
+    )
 
 
-def _known(folder: Path, mark: str) -> Explorer | None:
-    if not folder.exists():
-        return None
-    try:
-        said = dict(line.split("=", 1) for line in (folder / _MARK).read_text(encoding="utf-8").splitlines())
-    except (OSError, ValueError) as error:
-        raise TerminalError(
-            f"{folder} was not written by a report; move it away or choose another file for the report",
-            reason="disk",
-        ) from error
-    if said.get("content") != mark:
-        return None
-    return Explorer(folder, *(int(said[name]) for name in ("pages", "substances", "bytes", "largest")))
-
-
-def _write(session: Session, folder: Path, report: str, settings: ExtractionSettings, mark: str) -> Explorer:
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
-    try:
-        ranked = _substances(session)
-        pages = _Pages(session, fresh, report, settings, [key for key, _ in ranked[:_MOST_PAGES]])
-        listed = pages.write_all()
-        index = pages.environment.get_template("substances.html.j2").render(
-            rows=listed, total=len(ranked), report=report, **pages.shared("explorer.js")
-        )
-        sizes = [*pages.sizes, _put(fresh / "index.html", index)]
-        figures = {
-            "content": mark,
-            "pages": len(listed),
-            "substances": len(ranked),
-            "bytes": sum(sizes),
-            "largest": max(sizes),
-        }
-        lines = "".join(f"{name}={value}\n" for name, value in figures.items())
-        (fresh / _MARK).write_text(lines, encoding="utf-8")
-        fresh.chmod(0o755)
-        if folder.exists():
-            old = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-old-"))
-            folder.replace(old / "old")
-            fresh.replace(folder)
-            shutil.rmtree(old, ignore_errors=True)
-        else:
-            fresh.replace(folder)
-    except BaseException:  # an interrupt too must leave no half folder
-        shutil.rmtree(fresh, ignore_errors=True)
-        raise
-    return Explorer(folder.resolve(), len(listed), len(ranked), sum(sizes), max(sizes))
-
-
-def _put(path: Path, html: str) -> int:
-    data = html.encode("utf-8", "replace")
-    path.write_bytes(data)
-    return len(data)
+def _fill(session: Session, folder: Path, report: str, settings: ExtractionSettings) -> dict[str, int]:
+    ranked = _substances(session)
+    pages = _Pages(session, folder, report, settings, [key for key, _ in ranked[:_MOST_PAGES]])
+    listed = pages.write_all()
+    index = pages.environment.get_template("substances.html.j2").render(
+        rows=listed, total=len(ranked), report=report, **pages.shared("explorer.js")
+    )
+    sizes = [*pages.sizes, folders.put(folder / "index.html", index)]
+    return {"pages": len(listed), "substances": len(ranked), "bytes": sum(sizes), "largest": max(sizes)}
 
 
 # --- what there is ----------------------------------------------------------------
@@ -317,7 +278,7 @@ class _Pages:
             relation_title=relation_title,
             **self.shared(),
         )
-        self.sizes.append(_put(self.folder / page.file, html))
+        self.sizes.append(folders.put(self.folder / page.file, html))
         return page
 
 
@@ -335,6 +296,8 @@ def environment() -> Environment:
     )
     made.filters["words"] = lambda text: str(text).replace("_", " ")
     made.filters["short"] = shortened
+    made.filters["counted"] = counted
+    made.filters["raised"] = raised
     return made
 
 
@@ -342,6 +305,31 @@ def shortened(text: Any, most: int = 160) -> str:
     """Text for display: without control characters, cut where it is longer than a name can be."""
     plain = "".join(c for c in str(text) if c.isprintable() or c in " \n\t")
     return plain if len(plain) <= most else plain[: most - 1] + "…"
+
+
+def narrowed(text: Any) -> str:
+    """A name that fits beside the picture's nodes: a Chinese character takes the room of two Latin letters."""
+    plain = shortened(text)
+    room = _ROOM
+    for at, character in enumerate(plain):
+        room -= 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        if room < 0:
+            return plain[: max(0, at - 1)] + "…"
+    return plain
+
+
+_RAISED = re.compile(r"&lt;(sub|sup)&gt;((?:(?!&lt;/?su[bp]&gt;).){1,40})&lt;/\1&gt;")
+_LEFT_OVER = re.compile(r"&lt;/?su[bp]&gt;")
+
+
+def raised(text: Any) -> Markup:
+    """Text with the only marks that refined text keeps, ``<sub>`` and ``<sup>``, shown as such.
+
+    Everything is escaped first and only whole pairs around a few characters come back; half a pair,
+    where a quote was cut, is left out.
+    """
+    escaped = _RAISED.sub(r"<\1>\2</\1>", str(escape(text)))
+    return Markup(_LEFT_OVER.sub("", escaped))  # noqa: S704  escaped above
 
 
 def _hash(text: str) -> str:
@@ -428,13 +416,13 @@ def _neighbours(
         if row.polarity == "positive" and row.object_key != key:
             name = next((n for n in object_names(row, names) if n), "")
             file = page_name(row.object_key) if row.object_key in paged else ""
-            found.setdefault(row.object_key, (row.relation, row.object_label, shortened(name, 26), file))
+            found.setdefault(row.object_key, (row.relation, row.object_label, narrowed(name), file))
     for row in incoming:
         if row.polarity == "positive" and row.subject_key != key:
             zh, en = names.get(row.subject_key, ("", ""))
             file = page_name(row.subject_key) if row.subject_key in paged else ""
             label = NodeLabel.SUBSTANCE.value
             found.setdefault(
-                row.subject_key, (row.relation, label, shortened(zh or en or row.subject_key, 26), file)
+                row.subject_key, (row.relation, label, narrowed(zh or en or row.subject_key), file)
             )
     return [found[other] for other in sorted(found)]

@@ -2,7 +2,7 @@
 
 Sources of "no": another value of a one-valued identifier (CAS number,
 molecular formula); an explicit statement against; a list its source gives as
-complete; a comparison with a clear margin over all sources. A missing edge
+complete; another GHS category that such a list bears out; a comparison with a clear margin over all sources. A missing edge
 proves nothing: what rests on it is never asked.
 """
 
@@ -14,9 +14,10 @@ from itertools import pairwise
 
 from corpus.ids import digest
 from kg import queries
-from kg.qa import wording
+from kg.qa import categories, wording
 from kg.qa.aggregative import comparable, complete_lists
 from kg.qa.context import Context, interval, margin, one_per_document, references, substances_of
+from kg.qa.disagreement import agent_matter
 from kg.qa.facts import Fact, Node
 from kg.qa.records import Candidate, Language, Proof
 from kg.qa.sampling import seeded
@@ -46,6 +47,7 @@ _EVERYTHING = frozenset({"*"})
 def candidates(ctx: Context) -> Iterator[Candidate]:
     """All Boolean candidates; ``surplus`` balances what verification leaves of them."""
     yield from _listed(ctx)
+    yield from _classified(ctx)
     yield from _identifiers(ctx)
     yield from _extinguishing(ctx)
     yield from _explicit(ctx)
@@ -183,6 +185,46 @@ def _boolean(
     )
 
 
+# --- categories ---------------------------------------------------------------
+
+
+def _classified(ctx: Context) -> Iterator[Candidate]:
+    """Categories of hazard classes: the one a document gives, and another of the same class."""
+    for case in categories.cases(ctx.facts):
+        yield from _is_classified(ctx, case, case.stated.object)
+        for other in seeded(case.others, ctx.settings.seed, lambda key, c=case: c.listing + key)[:1]:  # type: ignore[misc]
+            yield from _is_classified(ctx, case, other)
+
+
+def _is_classified(ctx: Context, case: categories.Case, asked: str) -> Iterator[Candidate]:
+    stated, yes = case.stated, asked == case.stated.object
+    subject: Node = (stated.subject_label, stated.subject)
+    item: Node = (NodeLabel.HAZARD_CLASS, asked)
+    title = ctx.facts.title(stated.source)
+    if title is None:
+        ctx.dropped["source_without_own_title"] += 1
+        return
+    for language in ctx.languages:
+        name, words = ctx.name(subject, language), ctx.name(item, language)
+        if name is None or words is None:
+            ctx.dropped["no_wording"] += 1
+            continue
+        question = wording.word(
+            "is_classified", language, case.listing + asked, name=name, item=words,
+            title=wording.quoted(title, language), where=wording.where_words(stated.section, language),
+        )  # fmt: skip
+        parameters = {
+            "listing": case.listing, "document": stated.source.document_id, "subject": stated.subject,
+            "hazard": case.hazard, "stated": stated.object, "object": asked, "own": list(case.own),
+            "other": list(case.against),
+        }  # fmt: skip
+        yield _boolean(
+            ctx, "is_classified", language, question, yes, Proof(queries.is_classified(subject[0]), parameters),
+            [stated] if yes else [stated, *ctx.facts.by_listing[case.listing]], subject, item,
+            listings=(case.listing,), relation=stated.relation,
+        )  # fmt: skip
+
+
 # --- identifiers ----------------------------------------------------------------
 
 
@@ -272,7 +314,9 @@ def _extinguishing(ctx: Context) -> Iterator[Candidate]:
             for key, facts in sorted(groups.items())
         }
         for key, verdicts in verdicts_of.items():
-            kin = set().union(*(found for other, found in verdicts_of.items() if _agent(other) & _agent(key)))
+            kin = set().union(
+                *(found for other, found in verdicts_of.items() if agent_matter(other) & agent_matter(key))
+            )
             if len(kin) > 1:
                 ctx.dropped["related_agent_differs"] += 1
             else:
@@ -280,20 +324,6 @@ def _extinguishing(ctx: Context) -> Iterator[Candidate]:
                     ctx, "can_extinguish", subject, groups[key], Relation.EXTINGUISHED_BY,
                     Relation.NOT_EXTINGUISHED_BY.value, yes=verdicts.pop(),
                 )  # fmt: skip
-
-
-def _agent(key: str) -> frozenset[str]:
-    """What an agent consists of: "water" and "water spray" are of one kind, "foam" is mostly water."""
-    return _AGENTS.get(key.partition(":")[2], frozenset({key}))
-
-
-_AGENTS = {
-    **dict.fromkeys(("water", "water_spray", "water_jet"), frozenset({"water"})),
-    **dict.fromkeys(("foam", "alcohol_resistant_foam"), frozenset({"foam"})),
-    **dict.fromkeys(
-        ("dry_powder", "class_d", "soda_ash", "graphite", "sand", "dry_lime"), frozenset({"powder"})
-    ),
-}
 
 
 def _explicit(ctx: Context) -> Iterator[Candidate]:

@@ -19,6 +19,7 @@ from corpus.ids import canonical_json
 from kg import queries
 from kg.qa import wording
 from kg.qa.context import Context, agree, one_per_document, references, substances_of
+from kg.qa.disagreement import contradicted
 from kg.qa.facts import Fact, Node, plain
 from kg.qa.records import Candidate, Check, Language, Proof
 from kg.qa.sampling import capped, seeded, side_of
@@ -324,7 +325,10 @@ _CONDITIONAL = frozenset({Relation.DECOMPOSES_TO, Relation.BURNS_TO})
 
 
 def _hop_facts(ctx: Context, path: Path, answers: tuple[str, ...]) -> list[list[Fact]] | None:
-    """Facts behind each hop, for all answers; None where one rests on a condition or a "may" alone."""
+    """Facts behind each hop, for all answers.
+
+    None where one rests on a condition or a "may" alone, or where another source contradicts it.
+    """
     metapath = path.metapath
     hops: list[list[Fact]] = []
     for at, (relation, direction) in enumerate(metapath.hops):
@@ -336,6 +340,9 @@ def _hop_facts(ctx: Context, path: Path, answers: tuple[str, ...]) -> list[list[
             if relation not in _CONDITIONAL:
                 support = [f for f in support if f.modality != "may" and _unconditional(f)]
             if not support or ctx.facts.denied(start, relation, end):
+                return None
+            if any(contradicted(ctx.facts, fact) for fact in support):
+                ctx.dropped["sources_contradict"] += 1
                 return None
             found += support
         hops.append(sorted({f.id: f for f in found}.values(), key=lambda f: f.id))

@@ -14,7 +14,9 @@ from functools import lru_cache
 from typing import Any
 
 from kg.graph_settings import QuestionSettings
+from kg.qa import categories
 from kg.qa.facts import Fact, Facts, plain
+from kg.qa.lists import CODE, list_is_whole
 from kg.qa.multi_hop import run
 from kg.qa.records import Candidate
 from kg.qa.sampling import Side, side_of
@@ -292,92 +294,14 @@ def _lists(candidate: Candidate, facts: Facts) -> str:
         members = facts.by_listing.get(key, [])
         if not members or not list_is_whole(members):
             return Reason.LIST_INCOMPLETE
-        if candidate.kind == "boolean" and candidate.expected == ("no",):
-            denied = candidate.proof.parameters.get("object")
-            if isinstance(denied, str) and _in_text(denied, members, facts):
+        denied = candidate.proof.parameters.get("object")
+        if candidate.template == "is_classified":
+            stated = str(candidate.proof.parameters["stated"])
+            if categories.others_in_text(stated, members[0].source.text):
                 return Reason.DENIED_IN_LIST
+        elif candidate.expected == ("no",) and isinstance(denied, str) and _in_text(denied, members, facts):
+            return Reason.DENIED_IN_LIST
     return ""
-
-
-_SEPARATORS = re.compile(
-    r"[\s、，,;；。./|()（）\[\]·•\-–—:：*+&]+|(?:以及|和|及|与|或|等)|分开存放|分储|切忌混储|隔离储存|隔离存放|分開存放|切忌混儲|\b(?:and|or|the|a|an|with|etc)\b",
-    re.IGNORECASE,
-)
-_CODE = re.compile(r"\b(?:EU)?[HP]\d{3}[A-Za-z]{0,2}\b|GHS0\d")
-
-
-def list_is_whole(members: Sequence[Fact]) -> bool:
-    """Whether the sentences or cells the members were read from hold nothing but them.
-
-    Codes: all codes of the stretch are members. Words: after the label, the
-    members' words and separators nothing is left.
-    """
-    stretches = _stretches(members[0].source.text, members)
-    if members[0].relation in {Relation.HAS_H, Relation.HAS_P, Relation.SHOWS_PICTOGRAM}:
-        known = {code for fact in members for code in _CODE.findall(fact.object + " " + fact.words)}
-        return {code for stretch in stretches for code in _CODE.findall(stretch)} <= known
-    words = sorted({fact.words.strip() for fact in members if fact.words.strip()}, key=len, reverse=True)
-    if not words or _goes_on(members[0].source.text, members[-1].end):
-        return False
-    return all(not _residue(stretch, words) for stretch in stretches)
-
-
-_MORE = re.compile(
-    r"[还還也亦]应?(?:应|應|须|須|要|需)?(?:避免|不得|不可|不能|禁止|与|與|包括)|此外|另外|除此之外|同时(?:应|須|须)?避免|同樣|同样"
-    r"|\b(?:also|in addition|additionally|furthermore|moreover|further)\b",
-    re.IGNORECASE,
-)
-
-
-def _goes_on(text: str, end: int) -> bool:
-    """Whether the section says more of the kind behind a list."""
-    following = text[end:]
-    heading = re.search(r"^#{1,6} ", following, re.MULTILINE)
-    return _MORE.search(following[: heading.start()] if heading else following[:600]) is not None
-
-
-_BOUNDARY = re.compile(r"[\n。|]|\.(?=\s|$)")
-
-
-def _stretches(text: str, members: Sequence[Fact]) -> list[str]:
-    """What the members' quotes cover on each line, out to the end of sentence or table cell on both sides.
-
-    A semicolon is no boundary: it may stand between the items of a list.
-    """
-    spans: dict[int, tuple[int, int]] = {}
-    for fact in members:
-        line = text.rfind("\n", 0, fact.start) + 1
-        start, end = spans.get(line, (fact.start, fact.end))
-        spans[line] = (min(start, fact.start), max(end, fact.end))
-    found = []
-    for line in sorted(spans):
-        start, end = spans[line]
-        before = [match.end() for match in _BOUNDARY.finditer(text, line, start)]
-        closed = end > 0 and _BOUNDARY.match(text, end - 1) is not None
-        after = None if closed else _BOUNDARY.search(text, end)
-        found.append(
-            text[before[-1] if before else line : end if closed else after.start() if after else len(text)]
-        )
-    return found
-
-
-_HEADING = re.compile(r"^#{1,6} [^\n]*\n", re.MULTILINE)
-# the label of a list ends with a mark or with the word that governs it
-_LABEL = re.compile(
-    r".*(?:[:：|]|应与|應與|避免与|避免接触|可用|使用|\bfrom\b|\bwith\b|\binclude\b|\buse\b|\bsuitable\b)",
-    re.IGNORECASE | re.DOTALL,
-)
-
-
-def _residue(stretch: str, words: Sequence[str]) -> str:
-    """What a stretch says beside its label and the members."""
-    lowered = stretch.lower()
-    first = min((at for word in words if (at := lowered.find(word.lower())) >= 0), default=len(stretch))
-    # a heading above a list is its label too
-    head, rest = _LABEL.sub("", _HEADING.sub("", stretch[:first])), stretch[first:]
-    for word in words:
-        rest = re.sub(re.escape(word), " ", rest, flags=re.IGNORECASE)
-    return _SEPARATORS.sub("", head + " " + rest)
 
 
 @lru_cache(maxsize=32)
@@ -391,7 +315,7 @@ def _in_text(key: str, members: Sequence[Fact], facts: Facts) -> bool:
     A sheet that names it in another sentence may well mean it there ("also avoid …").
     """
     lines = _plain(members[0].source.text)
-    names = {plain(key.rpartition(":")[2])} if _CODE.fullmatch(key) else set()
+    names = {plain(key.rpartition(":")[2])} if CODE.fullmatch(key) else set()
     for label in NodeLabel:
         names |= facts.names(label, key)
     return any(name and name in lines for name in names)

@@ -16,7 +16,7 @@ from kg.qa.facts import Fact
 from kg.qa.records import Language
 from kg.schema import PROPERTIES, RELATIONS, ROUTE_WORDING, Property, Relation, Route
 
-TEMPLATE_VERSION = "2"
+TEMPLATE_VERSION = "3"
 
 TEMPLATES: Mapping[str, Mapping[Language, tuple[str, ...]]] = {
     # single-hop: {source} is "" or "根据《…》，" / " according to “…”"
@@ -91,6 +91,10 @@ TEMPLATES: Mapping[str, Mapping[Language, tuple[str, ...]]] = {
     "is_listed": {
         "zh": ("《{title}》{where}是否将{item}列为{name}的{what}？",),
         "en": ("Does {title} list {item} among the {what} of {name}{where}?",),
+    },
+    "is_classified": {
+        "zh": ("《{title}》{where}是否将{name}分类为“{item}”？",),
+        "en": ("Does {title} classify {name} as {item}{where}?",),
     },
     "is_functional": {
         "zh": ("{name}的{what}是 {item} 吗？",),

@@ -305,10 +305,13 @@ def test_conflicts_show_both_values_with_sources_and_words(catalogue: Catalogue)
 
 def test_conflicts_of_nothing_and_wrong_ids(catalogue: Catalogue) -> None:
     assert conflict("list", "--substance", "1,1-假想烷") == []
-    for wrong in ("", "zzz"):
+    for wrong, said in (
+        ("", "give the id of a comparison"),
+        ("zzz", "no comparison has an id that begins with"),
+    ):
         error = CliRunner().invoke(conflicts.app, ["show", wrong]).exception
         assert isinstance(error, SettingsError)
-        assert "no comparison has the id" in str(error)
+        assert said in str(error)
     assert "hchem conflicts list" in " ".join(
         CliRunner().invoke(conflicts.app, ["list", "--help"]).output.split()
     )

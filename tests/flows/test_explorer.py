@@ -15,7 +15,7 @@ import pytest
 from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import Document, Question
 from corpus.errors import TerminalError
-from flows.report.explorer import page_name, write_explorer
+from flows.report.explorer import narrowed, page_name, raised, write_explorer
 from flows.report.figures import neighbours_picture
 from kg.schema import value_key
 from kg.settings import ExtractionSettings
@@ -149,6 +149,50 @@ def test_conflicts_are_marked(catalogue: Catalogue, tmp_path: Path) -> None:
     assert "否定 · denied" in page
     index = (made_pages.folder / "index.html").read_text(encoding="utf-8")
     assert 'data-conflicts="5"' in index
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("H<sub>2</sub>SO<sub>4</sub>，10<sup>-3</sup>", "H<sub>2</sub>SO<sub>4</sub>，10<sup>-3</sup>"),
+        ("2</sub>O、CO<sub>2", "2O、CO2"),
+        ("<sub><script>x</script></sub>", "<sub>&lt;script&gt;x&lt;/script&gt;</sub>"),
+        ("<sub onclick=x>2</sub>", "&lt;sub onclick=x&gt;2"),
+        ("pH<7 & <b>x</b>", "pH&lt;7 &amp; &lt;b&gt;x&lt;/b&gt;"),
+    ],
+)
+def test_only_raised_and_lowered_characters_are_marked_up(text: str, shown: str) -> None:
+    assert raised(text) == shown
+
+
+def test_names_beside_the_picture_are_cut_by_their_width() -> None:
+    assert narrowed("autoignition temperature 480 °C") == "autoignition temperature 480 °C"
+    assert narrowed("甲" * 18) == "甲" * 18
+    assert narrowed("甲" * 19) == "甲" * 17 + "…"
+    assert narrowed("a" * 37) == "a" * 35 + "…"
+
+
+def test_counts_and_quotes_on_a_page(catalogue: Catalogue, tmp_path: Path) -> None:
+    made = MADE[1]
+    sheet = Sheet("一份资料", "zh", url="http://sample.test/one")
+    line = sheet.line(1, "分子式：CH<sub>4</sub>O")
+    sheet.fact(
+        made.cas, R.HAS_ALIAS, L.ALIAS, "formula:CH4O", line, properties={"kind": "formula", "text": "CH4O"}
+    )
+    other = Sheet("另一份资料", "zh", url="http://sample.test/two")
+    line = other.line(1, "分子式：C<sub>2</sub>H<sub>6</sub>O")
+    other.fact(
+        made.cas, R.HAS_ALIAS, L.ALIAS, "formula:C2H6O", line, properties={"kind": "formula", "text": "C2H6O"}
+    )
+    with catalogue.writing() as session:
+        sheet.store(session)
+        other.store(session)
+    made_pages = write_explorer(catalogue, tmp_path / "r.html", SETTINGS)
+    page = (made_pages.folder / f"{made.cas}.html").read_text(encoding="utf-8")
+    assert "1 conflict 处矛盾" in page
+    assert "2 statements 条陈述 · 2 sources 个来源 · 0 questions" in page
+    assert "<mark>分子式：CH<sub>4</sub>O</mark>" in page
+    assert "&lt;sub&gt;" not in page
 
 
 def test_hostile_text_stays_text(catalogue: Catalogue, tmp_path: Path) -> None:

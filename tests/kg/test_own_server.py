@@ -114,6 +114,10 @@ def test_an_address_that_is_none() -> None:
         GraphStore("nonsense://x", "u", "p", "d")
     with pytest.raises(ValueError, match="scheme"):
         GraphSettings(uri="localhost:7687")
+    with pytest.raises(ValueError, match=r"begins with http://, but it must be one of bolt, .* usually 7687"):
+        GraphSettings(uri="http://localhost:7474")
+    with pytest.raises(ValueError, match=r"one of bolt, bolt\+s, bolt\+ssc, neo4j"):
+        GraphSettings(uri="nonsense://x")
 
 
 def test_a_server_without_authentication_needs_no_password(tmp_path: Path) -> None:

@@ -95,8 +95,10 @@ def alone(catalogue: Catalogue, store: GraphStore, every: int) -> None:
             assert set(stored_answers(store, row.proof)) == stated
 
 
-@pytest.mark.timeout(1800)  # a hundred queries are compiled by a server that has just been started
-def test_stored_proofs_on_neo4j(built: Built, stored: Catalogue, neo4j_server: Neo4jServer) -> None:
+@pytest.mark.timeout(1800)  # some hundred queries are compiled by a server that has just been started
+def test_the_same_questions_and_proofs_on_neo4j(
+    built: Built, stored: Catalogue, neo4j_server: Neo4jServer
+) -> None:
     with GraphStore(
         neo4j_server.uri, neo4j_server.user, neo4j_server.password, neo4j_server.database
     ) as store:
@@ -104,6 +106,8 @@ def test_stored_proofs_on_neo4j(built: Built, stored: Catalogue, neo4j_server: N
         with stored.reading() as session:
             documents = graph_documents(session)
         sync_documents(stored, store, documents)
+        made = generate(built[1], store, SETTINGS, Models.offline()).questions
+        assert [question_row(q, "s") for q in made] == [question_row(q, "s") for q in built[2]]
         found = verify_stored(stored, store)
         assert found.checked == len(kept(built[2]))
         assert found.problems == []
@@ -160,7 +164,7 @@ def test_yes_and_no_balance(built: Built) -> None:
     for (_, relation, _), counts in sides.items():
         relations[relation] += counts
     many = {relation: counts for relation, counts in relations.items() if counts.total() >= 10}
-    assert "HAS_H" in many
+    assert {"HAS_H", "CLASSIFIED_AS"} <= set(many)
     assert all(0.4 <= counts["yes"] / counts.total() <= 0.6 for counts in many.values())
 
 
@@ -185,6 +189,10 @@ def test_known_answers(built: Built) -> None:
             assert c.answer == str(len(made.h))
         elif c.template == "is_listed" and c.relation == "HAS_H":
             assert (c.expected == ("yes",)) == (c.proof.parameters["object"] in made.h)
+        elif c.template == "is_classified":
+            category = {"I": "1", "II": "2"}[made.pg]
+            stated = c.proof.parameters["object"] == f"flammable_liquids/{category}"
+            assert (c.expected == ("yes",)) == stated
         elif c.template == "identifier":
             assert c.answer == made.cas
         elif c.template == "value" and c.proof.parameters["property"] == "boiling_point":
@@ -195,7 +203,7 @@ def test_known_answers(built: Built) -> None:
         else:
             continue
         seen[c.template] += 1
-    assert set(seen) == {"count", "is_listed", "identifier", "value", "is_higher"}
+    assert set(seen) == {"count", "is_listed", "is_classified", "identifier", "value", "is_higher"}
 
 
 def test_no_incompatible_class_is_denied_where_meanings_overlap(built: Built) -> None:

@@ -113,12 +113,25 @@ def test_list_with_filters() -> None:
         (["list", "--substance", "nothing"], "nothing"),
         (["verify", "--level", "impossible"], "easy"),
         (["show", "zzz"], "no question"),
-        (["show", ""], "more than one"),
+        (["show", ""], "give the id of a question"),
     ],
 )
 def test_wrong_options_say_what_is_right(arguments: list[str], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         run(*arguments)
+
+
+def test_several_questions_that_begin_alike_are_named() -> None:
+    ids = [row["question_id"] for row in rows("--limit", "100000", "--rejected")]
+    ids += [row["question_id"] for row in rows("--limit", "100000")]
+    start = next(c for c in "0123456789abcdef" if sum(key.startswith(c) for key in ids) > 1)
+    with pytest.raises(
+        SettingsError, match=f"more than one question has an id that begins with '{start}'"
+    ) as said:
+        run("show", start)
+    named = sorted(key for key in ids if key.startswith(start))[:2]
+    assert all(key[:12] in str(said.value) for key in named)
+    assert "give more of the id" in str(said.value)
 
 
 @pytest.mark.parametrize("kind", ["single_hop", "multi_hop", "aggregative", "boolean"])

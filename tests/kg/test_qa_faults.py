@@ -15,9 +15,10 @@ from kg import queries
 from kg.graph_settings import QuestionSettings
 from kg.qa import aggregative, boolean, multi_hop, single_hop
 from kg.qa.facts import Fact, Facts, Source
+from kg.qa.lists import list_is_whole
 from kg.qa.records import Proof
 from kg.qa.sampling import Side
-from kg.qa.verification import Reason, list_is_whole, verify
+from kg.qa.verification import Reason, verify
 from kg.schema import NodeLabel, Relation, value_key
 from kg.store import GraphStore
 from tests.kg.graph_builders import MADE, L, R, Sheet, data_sheet, entity, fill, quantity
@@ -319,9 +320,11 @@ def test_hazard_codes_that_contain_each_other() -> None:
     assert boolean._codes("H360FD") == {"H360"}
 
 
-def test_un_numbers_and_categories_are_never_denied(world: World) -> None:
-    relations = {c.relation for c in boolean.candidates(world.ctx) if c.expected == ("no",)}
-    assert not relations & {"SHIPPED_AS", "CLASSIFIED_AS", "MEMBER_OF"}
+def test_un_numbers_are_never_denied_nor_categories_without_a_list(world: World) -> None:
+    denied = [c for c in boolean.candidates(world.ctx) if c.expected == ("no",)]
+    assert not {c.relation for c in denied} & {"SHIPPED_AS", "MEMBER_OF"}
+    # a category only by the closed list of the document that gives another
+    assert {c.template for c in denied if c.relation == "CLASSIFIED_AS"} <= {"is_classified"}
 
 
 def test_explicit_negative_statement_gives_a_no(sqlite_catalogue: Catalogue, store: GraphStore) -> None:

@@ -28,8 +28,10 @@ from kg.schema import (
     value_key,
 )
 from kg.store import GraphStore
+from kg.sync import sync_documents
 from tests.kg.graph_builders import L, R, Sheet, entity, quantity
 from tests.kg.qa_world import World
+from tests.servers.neo4j_server import Neo4jServer
 
 pytestmark = pytest.mark.graph
 
@@ -72,6 +74,7 @@ class Case:
     names: dict[str, tuple[str, str, NodeLabel]] = field(default_factory=dict)
     denied: set[str] = field(default_factory=set)
     probes: list[Proof] = field(default_factory=list)
+    about: str = ""  # only questions on this relation, where a "no" to another one is right
 
     @property
     def tag(self) -> str:
@@ -187,6 +190,23 @@ def missing_edge(case: Case) -> None:
         case.stated(subject, "INCOMPATIBLE_WITH", BASE)
     case.pool(BASE)
     case.denied.add(subject)
+
+
+def list_and_sentence(zh: str, en: str, *, above: bool = False) -> Build:
+    """A list whose section says more of the kind in another sentence, on an item that nobody knows."""
+
+    def build(case: Case) -> None:
+        subject, sheet = case.matter(), case.sheet()
+        more = case.say("稳定。", "Stable.") if case.sound else case.say(zh, en)
+        if above:
+            sheet.line(10, more)
+        case.listed(sheet, subject, OXIDISER)
+        if not above:
+            sheet.line(10, more)
+        case.pool(BASE)
+        case.denied.add(subject)
+
+    return build
 
 
 def incomplete_list(case: Case) -> None:
@@ -373,13 +393,8 @@ def one_has_no_value(case: Case) -> None:
         case.measured(case.sheet("b"), b, 150)
     else:
         case.identifier(case.sheet("b"), b, AliasKind.EC, "200-000-1")
-        parameters = {
-            "subject": a,
-            "other": b,
-            "property": "boiling_point",
-            "value_conditions": "",
-            "margin": 10.0,
-        }
+        asked = {"property": "boiling_point", "value_conditions": "", "margin": 10.0}
+        parameters = {"subject": a, "other": b, **asked}
         case.probes.append(Proof(queries.IS_HIGHER, parameters))
     case.denied |= {a, b}
 
@@ -448,6 +463,168 @@ def list_of_a_reference_table(case: Case) -> None:
     case.denied.add(subject)
 
 
+# --- GHS categories: one document gives one category, its closed list of H statements bears it out ------------
+
+
+@dataclass(frozen=True)
+class Category:
+    """A category of a hazard class with its H code."""
+
+    hazard: str
+    category: str
+    code: str
+    zh: str
+    en: str
+
+    @property
+    def key(self) -> str:
+        return hazard_class_key(self.hazard, self.category)
+
+
+def _categories(hazard: str, zh: str, en: str, **codes: str) -> dict[str, Category]:
+    return {name[1:]: Category(hazard, name[1:], code, zh, en) for name, code in codes.items()}
+
+
+LIQUID = _categories("flammable_liquids", "易燃液体", "Flammable liquids", c1="H224", c2="H225", c3="H226")
+REPRO = _categories(
+    "reproductive_toxicity", "生殖毒性", "Reproductive toxicity", c1="H360", c1A="H360", c1B="H360"
+)
+SOLID = _categories("oxidizing_solids", "氧化性固体", "Oxidizing solids", c2="H272", c3="H272")
+ACUTE = _categories(
+    "aquatic_acute",
+    "危害水生环境-急性危害",
+    "Hazardous to the aquatic environment, acute",
+    c1="H400",
+    c2="H401",
+)
+TOXIC = _categories("acute_toxicity", "急性毒性", "Acute toxicity", c1="H310", c2="H300")
+
+
+def classified(
+    case: Case, sheet: Sheet, subject: str, given: Category, *, section: int = 2, **more: Any
+) -> None:
+    case.about = R.CLASSIFIED_AS.value
+    line = sheet.line(
+        section, case.say(f"{given.zh}，类别{given.category}", f"{given.en}, category {given.category}")
+    )
+    route, scheme = more.pop("route", ""), more.pop("scheme", "ghs")
+    sheet.fact(
+        subject, R.CLASSIFIED_AS, L.HAZARD_CLASS, hazard_class_key(given.hazard, given.category, route=route, scheme=scheme),
+        line, properties={"hazard": given.hazard, "category": given.category, "route": route, "scheme": scheme,
+                          "zh": given.zh, "en": given.en}, **more,
+    )  # fmt: skip
+
+
+def h_list(
+    case: Case, sheet: Sheet, subject: str, *codes: str, complete: bool = True, section: int = 2
+) -> None:
+    items = [(L.HAZARD_STATEMENT, code, code, code) for code in codes]
+    case.listed(sheet, subject, *items, relation=R.HAS_H, label=("危险性说明：", "Hazard statements: "),
+                section=section, complete=complete)  # fmt: skip
+    case.probes = []
+
+
+def category(
+    given: Category = LIQUID["2"], asked: Category = LIQUID["1"], codes: tuple[str, ...] = (),
+    change: Callable[[Case, Sheet, str], None] = lambda case, sheet, subject: None,
+    *, complete: bool = True, code_section: int = 2, **more: Any,
+) -> Build:  # fmt: skip
+    """A page with a category and a list of H statements; another page is on a substance of the category asked about.
+
+    The control is the plain page: flammable liquids, category 2, H225.
+    """
+
+    def build(case: Case) -> None:
+        subject = case.matter("a", L.SUBSTANCE if case.sound else more.get("label", L.SUBSTANCE))
+        sheet = case.sheet()
+        if case.sound:
+            classified(case, sheet, subject, LIQUID["2"])
+            h_list(case, sheet, subject, "H225", "H319")
+        else:
+            extra = {name: value for name, value in more.items() if name != "label"}
+            classified(case, sheet, subject, given, **extra)
+            h_list(
+                case,
+                sheet,
+                subject,
+                *(codes or (given.code, "H319")),
+                complete=complete,
+                section=code_section,
+            )
+            change(case, sheet, subject)
+        other = LIQUID["1"] if case.sound else asked
+        pool, matter = case.sheet("pool"), case.matter("pool")
+        classified(case, pool, matter, other)
+        h_list(case, pool, matter, other.code)
+        case.denied.add(subject)
+        parameters = {"subject": subject, "object": other.key, "for": R.CLASSIFIED_AS.value, "against": ""}
+        case.probes.append(Proof(queries.is_stated(L.SUBSTANCE, L.HAZARD_CLASS), parameters))
+
+    return build
+
+
+def _said(zh: str, en: str, section: int = 2) -> Callable[[Case, Sheet, str], None]:
+    """A sentence that nobody read."""
+
+    def change(case: Case, sheet: Sheet, subject: str) -> None:
+        sheet.line(section, case.say(zh, en))
+
+    return change
+
+
+def _second_category(case: Case, sheet: Sheet, subject: str) -> None:
+    classified(case, sheet, subject, LIQUID["3"])
+
+
+def _other_document(case: Case, sheet: Sheet, subject: str) -> None:
+    classified(case, case.sheet("b"), subject, LIQUID["1"])
+
+
+def _other_codes(case: Case, sheet: Sheet, subject: str) -> None:
+    h_list(case, case.sheet("b"), subject, "H224", complete=False)
+
+
+def _denied(case: Case, sheet: Sheet, subject: str) -> None:
+    line = sheet.line(
+        2, case.say("气体未分类为易燃液体类别2。", "The gas is not classified as flammable liquids 2.")
+    )
+    sheet.fact(subject, R.CLASSIFIED_AS, L.HAZARD_CLASS, LIQUID["2"].key, line, polarity="negative",
+               properties={"hazard": "flammable_liquids", "category": "2", "scheme": "ghs"})  # fmt: skip
+
+
+def hydrogen_fluoride_by_route(case: Case) -> None:
+    """Acute toxicity 1 on the skin, 2 inhaled and swallowed, with the closed list of all its H statements."""
+    subject, sheet = case.matter(), case.sheet()
+    for number, route in (("1", "dermal"), ("2", "inhalation"), ("2", "oral")):
+        classified(case, sheet, subject, TOXIC[number], route=route)
+    h_list(case, sheet, subject, "H300", "H310", "H330", "H314")
+    listing = next(f for f in sheet.facts if f["relation"] == R.HAS_H)
+    key = listing_key(sheet.id, subject, R.HAS_H, sheet.text()[0].index(listing["quote"]))
+    for number in ("1", "2"):
+        for route in ("", "oral", "dermal", "inhalation"):
+            asked = hazard_class_key("acute_toxicity", number, route=route)
+            stated = hazard_class_key("acute_toxicity", "2" if number == "1" else "1", route="oral")
+            parameters = {
+                "listing": key, "document": sheet.id, "subject": subject, "hazard": "acute_toxicity", "stated": stated,
+                "object": asked, "own": [stated], "other": [asked],
+            }  # fmt: skip
+            case.probes.append(Proof(queries.is_classified(L.SUBSTANCE), parameters))
+    pool, matter = case.sheet("pool"), case.matter("pool")
+    classified(case, pool, matter, TOXIC["1"])
+    case.denied.add(subject)
+
+
+def class_never_mentioned(case: Case) -> None:
+    """A closed list of H statements and not a word on flammable liquids: a missing edge."""
+    subject, sheet = case.matter(), case.sheet()
+    if case.sound:
+        classified(case, sheet, subject, LIQUID["2"])
+    h_list(case, sheet, subject, "H225", "H319")
+    pool, matter = case.sheet("pool"), case.matter("pool")
+    classified(case, pool, matter, LIQUID["1"])
+    case.denied.add(subject)
+
+
 # name → (builder, whether the control without the trap gives a "no")
 TRAPS: dict[str, tuple[Build, bool]] = {
     "strong-and-plain-acid": (overlapping(STRONG_ACID, ACID), True),
@@ -492,6 +669,35 @@ TRAPS: dict[str, tuple[Build, bool]] = {
     "denial-under-a-condition": (denial({"temperature": "20 °C"}), True),
     "denial-as-a-possibility": (denial(modality="may"), True),
     "denial-and-claim": (denial(contradicted=True), True),
+    "list-goes-on-above": (list_and_sentence("另外应避免碱。", "Also avoid alkalis.", above=True), True),
+    "list-goes-on-in-section": (
+        list_and_sentence("与烧碱接触发生剧烈反应。", "Reacts violently with caustic soda."),
+        True,
+    ),
+    "category-list-open": (category(complete=False), True),
+    "category-within-category": (category(REPRO["1A"], REPRO["1"]), True),
+    "category-beside-its-part": (category(REPRO["1A"], REPRO["1B"]), True),
+    "category-of-the-same-code": (category(SOLID["2"], SOLID["3"]), True),
+    "category-implied-by-another-code": (category(ACUTE["2"], ACUTE["1"], ("H401", "H410")), True),
+    "category-by-form": (category(change=_second_category), True),
+    "category-under-a-condition": (category(conditions={"form": "aerosol"}), True),
+    "category-perhaps": (category(modality="may"), True),
+    "category-of-another-scheme": (category(scheme="clp-old"), True),
+    "category-of-a-mixture": (category(label=L.MIXTURE), True),
+    "category-and-code-elsewhere": (category(change=_said("加热后：H224。", "When heated: H224.", 9)), True),
+    "category-and-words-elsewhere": (
+        category(
+            change=_said("浓溶液：易燃液体（类别 1）。", "Concentrated: flammable liquid, category 1.", 3)
+        ),
+        True,
+    ),
+    "category-in-another-source": (category(change=_other_document), True),
+    "code-in-another-source": (category(change=_other_codes), True),
+    "category-denied-as-well": (category(change=_denied), True),
+    "category-and-foreign-list": (category(codes=("H319",)), True),
+    "category-list-of-another-section": (category(code_section=16), True),
+    "category-by-route-closed-list": (hydrogen_fluoride_by_route, False),
+    "class-never-mentioned": (class_never_mentioned, True),
 }
 
 
@@ -534,6 +740,7 @@ def decided(world: World, case: Case, answers: tuple[str, ...]) -> list[str]:
     """Questions about the case's substances that hold with one of these answers."""
     part = world.part({sheet.id for sheet in case.sheets})
     made = [c for c in part.made(boolean.candidates) if c.expected[0] in answers]
+    made = [c for c in made if not case.about or c.relation == case.about]
     return [c.question for c in part.held(made) if c.proof.parameters["subject"] in case.denied]
 
 
@@ -564,5 +771,27 @@ def test_all_traps_together(world: Both) -> None:
     assert stated
     wrong = [c for c in stated if c.proof.parameters["subject"] in trapped]
     assert [c.question for c in wrong] == []
-    assert not {c.relation for c in held} & {"SHIPPED_AS", "CLASSIFIED_AS", "MEMBER_OF"}
+    assert not {c.relation for c in held} & {"SHIPPED_AS", "MEMBER_OF"}
+    assert {c.template for c in held if c.relation == "CLASSIFIED_AS"} == {"is_classified"}
+    wrong = [c for c in held if c.template == "is_classified" and c.proof.parameters["subject"] in trapped]
+    assert [c.question for c in wrong] == []
     assert len(TRAPS) >= 30
+
+
+@pytest.mark.timeout(1800)
+def test_both_servers_prove_the_same(world: Both, neo4j_server: Neo4jServer) -> None:
+    """The categories; all other queries run on both servers in ``test_qa.py``."""
+    whole, found = world
+    chosen = [case for case in found.values() if case.about and case.language == "zh"]
+    documents = {sheet.id for case in chosen for sheet in case.sheets}
+    asked = [c for c in whole.part(documents).made(boolean.candidates) if c.template == "is_classified"]
+    proofs = [c.proof for c in asked] + [proof for case in chosen for proof in case.probes]
+    server = neo4j_server
+    with GraphStore(server.uri, server.user, server.password, server.database) as store:
+        store.clear()
+        sync_documents(whole.catalogue, store, sorted(documents))
+        answers = run(store, proofs)
+        assert answers == run(whole.store, proofs)
+        assert answers[: len(asked)] == [c.expected for c in asked]
+        assert {("yes",), ("no",), ("unknown",)} <= set(answers)
+        store.clear()

@@ -15,7 +15,7 @@ from kg.projection import GraphRows, graph_documents
 from kg.schema import NodeLabel, Relation
 from kg.store import GraphStore
 from kg.sync import rebuild, sync_documents
-from kg.verify import verify_graph
+from kg.verify import differences, verify_graph
 from tests.kg.graph_builders import MADE, fill
 from tests.servers.neo4j_server import Neo4jServer
 
@@ -77,6 +77,62 @@ def test_every_kind_of_difference_is_found_and_mended(loaded: Catalogue, graph_s
     assert verify_graph(loaded, graph_store) == []
 
 
+FOREIGN = (
+    "CREATE (:Foreign {name: 'z', n: 1})-[:ODD]->(:Foreign)",
+    "CREATE ()",
+    "MATCH (s:Substance {key: '67-64-1'}) SET s:Solvent",
+    "MATCH (s:Substance {key: '67-64-1'}) MATCH (t:HazardStatement {key: 'H319'}) CREATE (t)-[:BELONGS_TO {why: 'x'}]->(s)",
+    "MATCH (s:Substance {key: '67-56-1'}) SET s.price = 3",
+    f"MATCH {EDGE} SET r.checked = true",
+    "CREATE (:Marker {key: 'mine', value: 'x'})",
+)
+
+
+def test_what_others_put_into_the_database_is_found(loaded: Catalogue, graph_store: GraphStore) -> None:
+    try:
+        _foreign(loaded, graph_store)
+    finally:
+        graph_store._write("MATCH (n) DETACH DELETE n")
+
+
+def _foreign(loaded: Catalogue, graph_store: GraphStore) -> None:
+    graph_store.write_marker("this life")
+    assert verify_graph(loaded, graph_store) == []
+    for query in FOREIGN:
+        graph_store._write(query)
+    assert sorted(str(difference) for difference in verify_graph(loaded, graph_store)) == sorted(
+        [
+            "(no label) {}: not of the platform's vocabulary",
+            'Foreign {"n":1,"name":"z"}: not of the platform\'s vocabulary',
+            "Foreign {}: not of the platform's vocabulary",
+            'ODD Foreign {"n":1,"name":"z"} -> Foreign {}: not of the platform\'s vocabulary',
+            'Marker {"key":"mine","value":"x"}: not of the platform\'s vocabulary',
+            "Substance 67-64-1: differs from the catalogue",
+            "BELONGS_TO HazardStatement H319 -> Substance 67-64-1: not of the platform's vocabulary",
+            "Substance 67-56-1: differs from the catalogue",
+            "INCOMPATIBLE_WITH Substance 67-64-1 -> ReactiveGroup group:bases: differs from the catalogue",
+        ]
+    )
+    rebuild(loaded, graph_store)
+    left = verify_graph(loaded, graph_store)
+    assert {difference.kind for difference in left} == {"foreign"}
+    assert {difference.what for difference in left} == {"(no label)", "Foreign", "ODD", "Marker"}
+    graph_store._write("MATCH (n) WHERE n:Foreign OR n.key = 'mine' OR size(labels(n)) = 0 DETACH DELETE n")
+    assert verify_graph(loaded, graph_store) == []
+
+
+def test_progress_counts_up_to_what_there_is(loaded: Catalogue, graph_store: GraphStore) -> None:
+    seen: dict[str, list[tuple[int, int]]] = {}
+    for _ in differences(
+        loaded, graph_store, 1, lambda step, *counts: seen.setdefault(step, []).append(counts)
+    ):
+        pass
+    assert [done for done, _ in seen["documents read"]] == [0, 1, 2, 3, 4]
+    for counts in seen.values():
+        assert counts == sorted(counts)
+        assert counts[-1][0] == counts[-1][1] > 0
+
+
 def test_command(
     loaded: Catalogue,
     graph_store: GraphStore,
@@ -97,7 +153,8 @@ def test_command(
     runner = CliRunner()
     result = runner.invoke(app, ["verify"])
     assert result.exit_code == 0, result.output
-    assert "agree" in result.output
+    assert "agree" in result.stdout
+    assert "graph rows read" in result.stderr
     graph_store.delete_nodes(NodeLabel.HAZARD_STATEMENT, ["H225", "H319"])
     result = runner.invoke(app, ["verify", "--json", "--limit", "0"])
     assert result.exit_code == 1
@@ -110,3 +167,9 @@ def test_command(
     assert f"and {found['counts']['missing'] - 1} more" in result.output
     assert runner.invoke(app, ["rebuild"]).exit_code == 0
     assert runner.invoke(app, ["verify"]).exit_code == 0
+    graph_store._write(FOREIGN[1])
+    result = runner.invoke(app, ["verify"])
+    assert result.exit_code == 1
+    assert "1 difference (1 foreign)" in result.stdout
+    assert "rebuild leaves it" in result.stdout
+    graph_store._write("MATCH (n) WHERE size(labels(n)) = 0 DELETE n")
