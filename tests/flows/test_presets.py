@@ -201,4 +201,4 @@ def test_the_command_shows_presets(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = {(row["subject"], row["name"]): row for row in one["values"]}
     assert rows["chunks", "size"]["here"] == 178
     assert rows["segment_text", "model"]["same"] is False
-    assert {row["what"] for row in one["not_applied"]} >= {"training", "λ sweep"}
+    assert {row["what"] for row in one["not_applied"]} >= {"training (python -m flows.train)", "data sets"}
