@@ -443,7 +443,9 @@ class _Renderer:
         head = pipe(("",) * width) + "\n" + rule(width) + "\n"
         fresh = True
         titles = _section_titles(rows)
-        for number, row in enumerate(rows):
+        rows.reverse()
+        for number in range(len(rows)):
+            row = rows.pop()  # let go once it is written: a large table has tens of thousands
             if number in titles:
                 self.pieces.append(Piece(f"## {titles[number]}", titles[number], "heading", row.element))
                 fresh = True

@@ -40,7 +40,8 @@ _KINDS: dict[Any, int] = {
 _CELLS = name_set("td th dt dd li caption figcaption") | HEADINGS
 _HAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 _LONG = 100_000
-_REMEMBERED, _MANY = 320, 20_000  # length and number of the visible texts that are remembered
+_REMEMBERED, _KNOWN = 320, 5000  # length and number of the visible texts that are remembered
+_MANY = 20_000  # parts of a text from which on they are joined
 _FULL_PROSE = 60  # characters from which a block counts fully as prose
 
 
@@ -261,7 +262,7 @@ class Measures:
         known = self._shown.get(number) if number is not None else None
         if known is None:
             known = _shown(element, self.simple)
-            if number is not None and len(known) <= _REMEMBERED and len(self._shown) < _MANY:
+            if number is not None and len(known) <= _REMEMBERED and len(self._shown) < _KNOWN:
                 self._shown[number] = known
         return known
 

@@ -166,7 +166,7 @@ class _Pruner:
             if tag not in BLOCKS and not _alone(element):
                 continue
             text = self.measures.visible(element)
-            if not (verdict := _furniture_verdict(text)):
+            if len(text) > words.SHORT_TEXT or not (verdict := _furniture_verdict(text)):
                 continue
             if tag == "td" and self._tables.holds(element):
                 continue
@@ -290,10 +290,10 @@ class _Pruner:
             self._remove(element, "empty")
 
 
-@lru_cache(maxsize=16384)  # a text is asked about by each element around it, and on page after page
+@lru_cache(maxsize=2048)  # a text is asked about by each element around it, and on page after page
 def _furniture_verdict(text: str) -> str:
     """``text``: furniture by what it says; ``lead``: leads a line of links; empty: neither."""
-    if len(text) > words.SHORT_TEXT or words.has_facts(text) or words.is_statement(text):
+    if words.has_facts(text) or words.is_statement(text):
         return ""
     if words.FURNITURE_TEXT.match(text):
         return "text"

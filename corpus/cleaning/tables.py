@@ -39,7 +39,9 @@ def grid(table: Element, text_of: Callable[[Element], str]) -> list[GridRow]:
     hanging: dict[int, tuple[int, str]] = {}
     built: list[tuple[list[str], Element, bool]] = []
     headed = False
-    for row, cells in rows:
+    rows.reverse()
+    while rows:  # each let go once it is used: a large table has tens of thousands
+        row, cells = rows.pop()
         if not cells and not hanging:
             continue
         header = _is_header(row, cells)
@@ -128,7 +130,9 @@ def _tidy(built: list[tuple[list[str], Element, bool]]) -> list[GridRow]:
         lines = [line for line, _, _ in built]
         built[0] = (*built[0][:2], _looks_like_header(lines))
     rows = []
-    for line, element, header in built:
+    built.reverse()
+    while built:
+        line, element, header = built.pop()
         if any(line):
             padded = line + [""] * (width - len(line))
             rows.append(GridRow(tuple(padded[column] for column in used), element, header))
