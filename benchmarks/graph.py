@@ -2,11 +2,13 @@
 
     python -m benchmarks.graph writer              # ratios on the embedded server and on Neo4j (make neo4j)
     python -m benchmarks.graph scale               # 10k, 30k and 100k assertions, one process for each size
-    python -m benchmarks.graph scale --full        # 35,000 documents, 1,000,000 assertions
+    python -m benchmarks.graph scale --full --folder DIR   # 35,000 documents, 1,000,000 assertions, kept in DIR
 
 ``writer`` writes the same relationships three ways, in turns, in one run on one server: ours (bounded
 batches, MERGE, hash and counters), a bare UNWIND of the same rows in batches of the same size, and one
 statement for each triple. ``scale`` loads made-up data sheets of 28 statements each from the catalogue.
+With ``--folder`` catalogue and graph stay there: a run that was stopped goes on where it was, and
+``python -m benchmarks.questions --full --folder DIR`` makes questions of them.
 Figures are printed as JSON lines; the documents are made up.
 """
 
@@ -26,13 +28,16 @@ from typing import Any
 
 import psutil
 from neo4j import GraphDatabase
+from sqlalchemy import func, select
 
 from corpus.catalogue import Catalogue
+from corpus.catalogue.tables import Document
 from kg import queries
 from kg.embedded import EmbeddedGraph
 from kg.projection import Described, GraphRows, Link, Row, graph_documents
-from kg.store import GraphStore
-from kg.sync import expected_rows, rebuild
+from kg.schema import NodeLabel
+from kg.store import Counters, GraphStore
+from kg.sync import expected_rows, sync_documents
 from kg.verify import verify_graph
 from tests.kg.graph_builders import synthetic_corpus
 from tests.servers.neo4j_server import Neo4jServer, why_missing
@@ -173,35 +178,43 @@ def ratio(left: list[float], right: list[float]) -> float:
 
 
 def scale(kind: str, documents: int, heap: str, folder: Path, verify: bool) -> None:
-    """Load one size from nothing; CPU and peak memory of this process and of the server."""
+    """Load one size from nothing, or what is left of it; CPU and peak memory of this process and of the server."""
     catalogue = Catalogue.open(f"sqlite:///{folder}/c.db")
-    synthetic_corpus(catalogue, documents)
+    fill(catalogue, documents)
     with running(kind, folder / kind, heap) as server, opened(server) as store:
         java = psutil.Process(server.server_pid or 0)
         store.ensure_constraints()
         started, before, java_before = time.perf_counter(), cpu(psutil.Process()), cpu(java)
         base = psutil.Process().memory_info().rss
-        done = rebuild(catalogue, store)
-        seconds = time.perf_counter() - started
-        found: dict[str, Any] = {
-            "bench": "scale",
-            "server": kind,
-            "documents": documents,
-            "assertions": documents * STATEMENTS,
-            "nodes": done.nodes_created,
-            "relationships": done.relationships_created,
-            "seconds": round(seconds, 1),
-            "cpu_s": round(cpu(psutil.Process()) - before, 1),
-            "server_cpu_s": round(cpu(java) - java_before, 1),
-            "assertions_per_s": round(documents * STATEMENTS / seconds),
-            "statements": store.sent.total(),
-            "grown_mb": round((peak_rss() - base) / 2**20),
-            "peak_mb": round(peak_rss() / 2**20),
-            "server_mb": round(java.memory_info().rss / 2**20),
-        }
+        loaded = 0
+        for loaded, there, done in load(catalogue, store, folder / f"loaded-{kind}.txt"):
+            seconds = time.perf_counter() - started
+            found: dict[str, Any] = {
+                "bench": "scale",
+                "server": kind,
+                "documents": there,
+                "assertions": there * STATEMENTS,
+                "loaded_now": loaded * STATEMENTS,
+                "nodes": done.nodes_created,
+                "relationships": done.relationships_created,
+                "seconds": round(seconds, 1),
+                "cpu_s": round(cpu(psutil.Process()) - before, 1),
+                "server_cpu_s": round(cpu(java) - java_before, 1),
+                "assertions_per_s": round(loaded * STATEMENTS / seconds),
+                "statements": store.sent.total(),
+                "grown_mb": round((peak_rss() - base) / 2**20),
+                "peak_mb": round(peak_rss() / 2**20),
+                "server_mb": round(java.memory_info().rss / 2**20),
+            }
+            if there % _REPORTED == 0 and there < documents:
+                show(**found, part=True)
+        if not loaded:
+            found = {"bench": "scale", "server": kind, "documents": documents, "loaded_now": 0}
         started = time.perf_counter()
-        store.content_hash()
+        counts = store.content_hash()[1]
         found["snapshot_s"] = round(time.perf_counter() - started, 1)
+        if (there := counts["nodes"][NodeLabel.ASSERTION.value]) != documents * STATEMENTS:
+            raise SystemExit(f"{there} assertions in the graph instead of {documents * STATEMENTS}")
         if verify:
             started = time.perf_counter()
             found["differences"] = len(verify_graph(catalogue, store))
@@ -209,6 +222,36 @@ def scale(kind: str, documents: int, heap: str, folder: Path, verify: bool) -> N
             found["peak_mb_verify"] = round(peak_rss() / 2**20)
     show(**found)
     catalogue.close()
+
+
+_BITE = 200  # documents written together
+_REPORTED = 10 * _BITE  # documents between two lines of a long run
+
+
+def fill(catalogue: Catalogue, documents: int) -> None:
+    """Add the made-up sheets that are not there yet."""
+    with catalogue.reading() as session:
+        there = session.scalar(select(func.count()).select_from(Document)) or 0
+    for at in range(there, documents, 2000):
+        synthetic_corpus(catalogue, min(2000, documents - at), at)
+
+
+def load(catalogue: Catalogue, store: GraphStore, record: Path) -> Iterator[tuple[int, int, Counters]]:
+    """Load the documents in order: those loaded now, those there now, and what was done so far.
+
+    ``record`` lists the documents of whole groups: the group that an earlier run stopped in is loaded again.
+    """
+    there = set(record.read_text(encoding="ascii").split()) if record.exists() else set()
+    with catalogue.reading() as session:
+        missing = [document for document in graph_documents(session) if document not in there]
+    described, done, loaded = Described(), Counters(), 0
+    for at in range(0, len(missing), _BITE):
+        part = missing[at : at + _BITE]
+        done.add(sync_documents(catalogue, store, part, described=described))
+        with record.open("a", encoding="ascii") as file:
+            file.write("\n".join(part) + "\n")
+        loaded += len(part)
+        yield loaded, len(there) + loaded, done
 
 
 def cpu(process: psutil.Process) -> float:
@@ -242,14 +285,22 @@ def main() -> None:
     parser.add_argument("--heap", default="1g")
     parser.add_argument("--full", action="store_true", help="35,000 documents, 1,000,000 assertions")
     parser.add_argument("--no-verify", action="store_true")
+    parser.add_argument(
+        "--folder", type=Path, help="scale: keep catalogue and graph there, and go on with them"
+    )
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     default = [200] if given.bench == "writer" else [360, 1080, 3600]
     sizes = given.documents or ([35_720] if given.full else default)
     kinds = ["arcadedb", "neo4j"] if given.server == "both" else [given.server]
+    if given.folder and (given.bench != "scale" or len(sizes) * len(kinds) > 1):
+        parser.error("--folder is for one size of scale on one server")
     if given.child:
         with tempfile.TemporaryDirectory(prefix="hchem-bench-") as folder:
-            if given.bench == "writer":
+            if given.folder:
+                given.folder.mkdir(parents=True, exist_ok=True)
+                scale(kinds[0], sizes[0], given.heap, given.folder, not given.no_verify)
+            elif given.bench == "writer":
                 writer(kinds[0], sizes[0], given.rounds, Path(folder))
             else:
                 scale(kinds[0], sizes[0], given.heap, Path(folder), not given.no_verify)
@@ -259,6 +310,7 @@ def main() -> None:
             child = [sys.executable, "-m", "benchmarks.graph", given.bench, "--child", "--server", kind]
             child += ["--documents", str(size), "--rounds", str(given.rounds), "--heap", given.heap]
             child += ["--no-verify"] if given.no_verify else []
+            child += ["--folder", str(given.folder)] if given.folder else []
             subprocess.run(child, check=True)
 
 

@@ -1,7 +1,8 @@
 """Questions per second with their proofs, in batches and one by one; growth; which check catches which fault.
 
-    python benchmarks/questions.py [--sizes 10000 30000 100000] [--sample 400] [--rounds 3]
-    python benchmarks/questions.py --faults
+    python -m benchmarks.questions [--sizes 10000 30000 100000] [--sample 400] [--rounds 3]
+    python -m benchmarks.questions --faults
+    python -m benchmarks.questions --full --folder DIR [--rounds 0]
 
 For each size a made-up catalogue of about that many assertions is put into an empty
 embedded graph; then, in the same run:
@@ -13,21 +14,23 @@ embedded graph; then, in the same run:
   round; the ratio is the median over the rounds.
 
 Memory is the peak of this process (the server's heap is fixed by its setting).
-``--faults`` prints the share of seeded faults that each check catches.
+``--full`` takes the million assertions that ``python -m benchmarks.graph scale --full --folder DIR`` has
+loaded. ``--faults`` prints the share of seeded faults that each check catches.
 """
 
 from __future__ import annotations
 
 import argparse
 import resource
+import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
-from sqlalchemy import func, select
+from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from corpus.catalogue import Catalogue
@@ -38,7 +41,7 @@ from kg.projection import graph_documents
 from kg.qa.facts import load_facts
 from kg.qa.generate import generate
 from kg.qa.records import Judged
-from kg.qa.step import question_row
+from kg.qa.step import write_questions
 from kg.qa.stored import stored_answers, verify_stored
 from kg.store import GraphStore
 from kg.sync import sync_documents
@@ -102,10 +105,8 @@ def peak_mb() -> float:
 
 def store_questions(catalogue: Catalogue, questions: Sequence[Judged]) -> int:
     """Write judged questions as the step does; returns how many are kept."""
-    rows = [question_row(judged, "benchmark") for judged in questions]
     with catalogue.writing() as session:
-        for at in range(0, len(rows), 1000):
-            session.bulk_insert_mappings(Question.__mapper__, rows[at : at + 1000])
+        write_questions(session, questions, "benchmark")
     return sum(not judged.reason for judged in questions)
 
 
@@ -121,60 +122,87 @@ def measure(size: int, sample: int, rounds: int) -> dict[str, float]:
     with (
         tempfile.TemporaryDirectory() as folder,
         EmbeddedGraph(Path(folder) / "graph", heap="1g", full_jit=size > 20_000) as server,
+        GraphStore(server.uri, server.user, server.password, server.database) as store,
     ):
-        store = GraphStore(server.uri, server.user, server.password, server.database)
         catalogue = Catalogue.open(f"sqlite:///{folder}/c.db")
-        assertions = fill(catalogue, size)
+        fill(catalogue, size)
         with catalogue.reading() as session:
             documents = graph_documents(session)
         with timed("sync", seconds):
             for at in range(0, len(documents), 200):
                 sync_documents(catalogue, store, documents[at : at + 200])
-        with timed("facts", seconds), catalogue.reading() as session:
-            facts = load_facts(session)
-        with timed("generate", seconds):
-            made = generate(facts, store, QuestionSettings(), Models.offline())
-        kept = store_questions(catalogue, made.questions)
-        del facts
-        with timed("verify", seconds):
-            found = verify_stored(catalogue, store)
-        if found.problems or found.checked != kept:
-            raise SystemExit(f"{found.failed} of {found.checked} stored questions fail: {found.problems[:3]}")
-        ratios = []
-        with catalogue.reading() as session:
-            ids = select(Question.question_id).where(Question.state == "kept").order_by(Question.question_id)
-            asked = list(session.scalars(ids))[:: max(1, kept // sample)][:sample]
-            for _ in range(rounds):
-                with timed("single", seconds):
-                    one_by_one(session, store, asked)
-                with timed("again", seconds):
-                    verify_stored(catalogue, store)
-                ratios.append((seconds["single"] / len(asked)) / (seconds["again"] / kept))
+        found = asked(catalogue, store, sample, rounds)
         catalogue.close()
-        store.close()
+    return {"sync_s": seconds["sync"], **found}
+
+
+def full(folder: Path, heap: str, sample: int, rounds: int) -> None:
+    """Figures of what ``python -m benchmarks.graph scale --folder`` has loaded into an embedded server."""
+    catalogue = Catalogue.open(f"sqlite:///{folder}/c.db")
+    with catalogue.writing() as session:
+        session.execute(delete(Question))  # of an earlier run
+    with (
+        EmbeddedGraph(folder / "arcadedb", heap=heap, full_jit=True, start_timeout_s=300) as server,
+        GraphStore(server.uri, server.user, server.password, server.database) as store,
+    ):
+        table([asked(catalogue, store, sample, rounds)])
+    catalogue.close()
+
+
+def asked(catalogue: Catalogue, store: GraphStore, sample: int, rounds: int) -> dict[str, float]:
+    """Generate, store and verify the questions of what is in catalogue and graph."""
+    seconds: dict[str, float] = {}
+    before = peak_mb()
+    with timed("facts", seconds), catalogue.reading() as session:
+        facts = load_facts(session)
+    assertions, facts_mb = len(facts.facts), peak_mb() - before
+    progress("facts", seconds["facts"])
+    with timed("generate", seconds):
+        made = generate(facts, store, QuestionSettings(), Models.offline())
+    del facts
+    kept, candidates = store_questions(catalogue, made.questions), len(made.questions)
+    del made
+    progress("generate", seconds["generate"])
+    with timed("verify", seconds):
+        found = verify_stored(catalogue, store)
+    if found.problems or found.checked != kept:
+        raise SystemExit(f"{found.failed} of {found.checked} stored questions fail: {found.problems[:3]}")
+    progress("verify", seconds["verify"])
+    ratios = []
+    with catalogue.reading() as session:
+        ids = select(Question.question_id).where(Question.state == "kept").order_by(Question.question_id)
+        chosen = list(session.scalars(ids))[:: max(1, kept // sample)][:sample]
+        for _ in range(rounds):
+            with timed("single", seconds):
+                one_by_one(session, store, chosen)
+            with timed("again", seconds):
+                verify_stored(catalogue, store)
+            ratios.append((seconds["single"] / len(chosen)) / (seconds["again"] / kept))
     return {
         "assertions": assertions,
-        "candidates": len(made.questions),
+        "candidates": candidates,
         "kept": kept,
-        "sync_s": seconds["sync"],
         "facts_s": seconds["facts"],
+        "facts_mb": facts_mb,
         "generate_s": seconds["generate"],
         "generated_per_s": kept / seconds["generate"],
         "verified_per_s": kept / seconds["verify"],
-        "single_per_s": len(asked) / seconds["single"],
-        "ratio": median(ratios),
+        **({"single_per_s": len(chosen) / seconds["single"], "ratio": median(ratios)} if ratios else {}),
+        "cpu_s": time.process_time(),
         "peak_mb": peak_mb(),
     }
 
 
-def growth(sizes: Sequence[int], sample: int, rounds: int) -> None:
-    """Print the figures of each size."""
-    names: list[str] = []
-    for size in sizes:
-        figures = measure(size, sample, rounds)
-        if not names:
-            names = list(figures)
-            print("| " + " | ".join(names) + " |\n" + "|---" * len(names) + "|")
+def progress(name: str, seconds: float) -> None:
+    """What is done, for those who wait for hours."""
+    print(f"{name}: {seconds:.1f} s, peak {peak_mb():.0f} MB", file=sys.stderr, flush=True)
+
+
+def table(rows: Iterable[dict[str, float]]) -> None:
+    """Print figures as they come, names first."""
+    for at, figures in enumerate(rows):
+        if not at:
+            print("| " + " | ".join(figures) + " |\n" + "|---" * len(figures) + "|")
         shown = (f"{v:.0f}" if v >= 100 or float(v).is_integer() else f"{v:.2f}" for v in figures.values())
         print("| " + " | ".join(shown) + " |", flush=True)
 
@@ -202,11 +230,19 @@ def main() -> int:
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 30_000, 100_000], help="assertions")
     parser.add_argument("--sample", type=int, default=400, help="questions verified one by one")
     parser.add_argument("--rounds", type=int, default=3, help="rounds of the comparison")
+    parser.add_argument("--full", action="store_true", help="questions of all that --folder holds")
+    parser.add_argument("--folder", type=Path, help="of python -m benchmarks.graph scale --folder")
+    parser.add_argument("--heap", default="4g", help="of the server, with --full")
     parser.add_argument("--faults", action="store_true", help="only the table of seeded faults")
     given = parser.parse_args()
     if given.faults:
         return 1 if faults() else 0
-    growth(given.sizes, given.sample, given.rounds)
+    if given.full:
+        if given.folder is None:
+            parser.error("--full needs --folder, as python -m benchmarks.graph scale --folder left it")
+        full(given.folder, given.heap, given.sample, given.rounds)
+        return 0
+    table(measure(size, given.sample, given.rounds) for size in given.sizes)
     return 0
 
 

@@ -13,15 +13,15 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, TypeVarTuple
+from typing import Any, TypeVarTuple, cast
 
 from sqlalchemy import Select, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, load_only
 
 from corpus.catalogue.tables import Assertion, Document, Entity, EntityAlias
 from corpus.ids import canonical_json, digest
 from corpus.sections import SdsSection
-from kg.schema import RELATIONS, SCHEMA_VERSION, NodeLabel, Polarity, Relation
+from kg.schema import RELATIONS, SCHEMA_VERSION, NodeLabel, Polarity, Relation, RelationSpec
 
 Ts = TypeVarTuple("Ts")
 Row = dict[str, Any]
@@ -49,7 +49,8 @@ class GraphRows:
     def link(self, link: Link, start: str, end: str, props: Mapping[str, Any] | None = None) -> None:
         """Add a relationship between nodes given by key."""
         start, end = storable(start), storable(end)
-        self.links[link][start, end] = _row(props or {}) | {"start": start, "end": end}
+        row = _row(props) if props else _PLAIN
+        self.links[link][start, end] = {**row, "start": start, "end": end}
 
 
 def _row(props: Mapping[str, Any]) -> Row:
@@ -79,6 +80,9 @@ def storable(value: Any) -> Any:
     if isinstance(value, dict):
         return {storable(name): storable(item) for name, item in value.items()}
     return value
+
+
+_PLAIN = _row({})  # most relationships have no properties
 
 
 @dataclass(frozen=True)
@@ -112,27 +116,30 @@ def statements(
     found: list[Statement] = []
     skipped: dict[str, int] = defaultdict(int)
     for row in rows:
-        reason = _misfit(row.relation, row.subject_key, row.object_key, row.object_label)
+        reason = misfit(row.relation, row.subject_key, row.object_key, row.object_label)
         if reason:
             skipped[reason] += 1
             continue
-        found.append(Statement(row, _label(row.subject_key, entities), NodeLabel(row.object_label)))
+        found.append(Statement(row, resolved_label(row.subject_key, entities), NodeLabel(row.object_label)))
     return found, skipped
 
 
-def _label(key: str, entities: Mapping[str, Entity]) -> NodeLabel:
+def resolved_label(key: str, entities: Mapping[str, Entity]) -> NodeLabel:
+    """Label of a subject: a mixture where its entity or its key says so, a substance otherwise."""
     entity = entities.get(key)
     if entity is not None and entity.label == NodeLabel.MIXTURE:
         return NodeLabel.MIXTURE
     return NodeLabel.MIXTURE if entity is None and key.startswith("mixture:") else NodeLabel.SUBSTANCE
 
 
-def _misfit(relation: str, subject_key: str, object_key: str, object_label: str) -> str:
-    if relation not in {r.value for r in RELATIONS}:
+def misfit(relation: str, subject_key: str, object_key: str, object_label: str) -> str:
+    """Why a statement has no place in the graph, or ""."""
+    spec = cast(Mapping[str, RelationSpec], RELATIONS).get(relation)  # a relation is its name
+    if spec is None:
         return "unknown_relation"
     if not subject_key or not object_key:
         return "unresolved_end"
-    if object_label not in {label.value for label in RELATIONS[Relation(relation)].objects}:
+    if object_label not in spec.objects:
         return "bad_object_label"
     if subject_key == object_key:
         return "self_loop"
@@ -144,7 +151,7 @@ def _misfit(relation: str, subject_key: str, object_key: str, object_label: str)
 
 def graph_documents(session: Session) -> list[str]:
     """Ids of the kept documents that have kept assertions, in order."""
-    query = _kept(select(Assertion.document_id)).distinct().order_by(Assertion.document_id)
+    query = kept(select(Assertion.document_id)).distinct().order_by(Assertion.document_id)
     return list(session.scalars(query))
 
 
@@ -158,7 +165,7 @@ def kept_assertions(session: Session, documents: Iterable[str]) -> list[Assertio
     """Kept assertions on the present version of kept documents, ordered by id."""
     rows: list[Assertion] = []
     for ids in _chunks(documents):
-        rows += session.scalars(_kept(select(Assertion)).where(Assertion.document_id.in_(ids)))
+        rows += session.scalars(kept(select(Assertion)).where(Assertion.document_id.in_(ids)))
     return sorted(rows, key=lambda row: row.assertion_id)
 
 
@@ -181,6 +188,13 @@ def aliases_by_key(session: Session, keys: Iterable[str]) -> dict[str, list[str]
     return {key: sorted(texts) for key, texts in found.items()}
 
 
+# what a derived relationship is made of
+_BACKING = (
+    Assertion.document_id, Assertion.subject_key, Assertion.relation, Assertion.object_label,
+    Assertion.object_key, Assertion.polarity, Assertion.modality, Assertion.conditions,
+)  # fmt: skip
+
+
 def backing(session: Session, edges: Iterable[Edge]) -> list[Assertion]:
     """Kept assertions of *all* documents that speak of both ends of one of the edges, ordered by id.
 
@@ -193,10 +207,11 @@ def backing(session: Session, edges: Iterable[Edge]) -> list[Assertion]:
         if RELATIONS[relation].symmetric:
             pairs.add((end, start))
     rows: list[Assertion] = []
+    query = kept(select(Assertion)).options(load_only(*_BACKING, raiseload=True))
     for part in _chunks(subject for subject, _ in pairs):
         rows += (
             row
-            for row in session.scalars(_kept(select(Assertion)).where(Assertion.subject_key.in_(part)))
+            for row in session.scalars(query.where(Assertion.subject_key.in_(part)))
             if (row.subject_key, row.object_key) in pairs
         )
     return sorted(rows, key=lambda row: row.assertion_id)
@@ -235,18 +250,18 @@ class Described:
             Assertion.object_label,
         )
         for part in _chunks(labels):
-            query = _kept(columns).where(Assertion.object_key.in_(part))
+            query = kept(columns).where(Assertion.object_key.in_(part))
             ordered = query.order_by(Assertion.object_key, Assertion.assertion_id)
             for key, rows in groupby(session.execute(ordered).yield_per(1000), lambda row: str(row[0])):
                 props: dict[NodeLabel, Row] = {}
                 n = 0
                 for row in rows:
                     n += 1
-                    if _misfit(row.relation, row.subject_key, row.object_key, row.object_label):
+                    if misfit(row.relation, row.subject_key, row.object_key, row.object_label):
                         continue
                     for label in labels[key]:
                         known = props.setdefault(label, {})
-                        _add_stated(known, label, row.properties, row.value, row.subject_key)
+                        add_stated(known, label, row.properties, row.value, row.subject_key)
                 self.read += n
                 found |= {(label, key): known for label, known in props.items()}
                 if n >= _OFTEN:
@@ -256,7 +271,7 @@ class Described:
         return found
 
 
-def _kept(query: Select[*Ts]) -> Select[*Ts]:
+def kept(query: Select[*Ts]) -> Select[*Ts]:
     """Only kept assertions on the present version of kept documents."""
     return query.join(Document, Document.document_id == Assertion.document_id).where(
         Assertion.state == "kept", Document.state == "kept", Document.version_id == Assertion.version_id
@@ -464,22 +479,6 @@ def _listing_rows(rows: GraphRows, document: Document, key: str, members: Sequen
         rows.link((Relation.LISTS, NodeLabel.LISTING, member.object_label), key, member.row.object_key)
 
 
-def entity_rows(
-    rows: GraphRows,
-    ends: Iterable[tuple[NodeLabel, str]],
-    entities: Mapping[str, Entity],
-    aliases: Mapping[str, Sequence[str]],
-    support: Mapping[str, Sequence[Assertion]],
-) -> None:
-    """Add the nodes that assertions speak of, from all assertions about each object, ordered by id."""
-    described: dict[tuple[NodeLabel, str], Row] = {}
-    for label, key in set(ends):
-        known = described.setdefault((label, key), {})
-        for row in support.get(key, ()):
-            _add_stated(known, label, row.properties, row.value, row.subject_key)
-    node_rows(rows, described, entities, aliases, described)
-
-
 def node_rows(
     rows: GraphRows,
     ends: Iterable[tuple[NodeLabel, str]],
@@ -503,7 +502,7 @@ def node_rows(
         rows.node(label, key, props)
 
 
-def _add_stated(
+def add_stated(
     known: Row, label: NodeLabel, properties: Mapping[str, Any], value: Mapping[str, Any], subject: str
 ) -> None:
     """Add what one more assertion says of its object; what an earlier one said stays."""

@@ -2,32 +2,61 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
+import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache
+from typing import Any, overload
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, Text, cast, select
 from sqlalchemy.orm import Session
 
 from corpus.catalogue.tables import Assertion, Document, EntityDecision
 from corpus.ids import canonical_json
 from kg.projection import (
+    NAMED,
     GraphRows,
-    Statement,
+    add_stated,
     aliases_by_key,
     entities_by_key,
-    entity_rows,
-    graph_documents,
-    kept_assertions,
-    statements,
+    kept,
+    misfit,
+    node_rows,
+    resolved_label,
 )
 from kg.qa.records import Language, Reference
 from kg.schema import NodeLabel, Relation
 
 Node = tuple[NodeLabel, str]
+_READ_AT_ONCE = 2000
+
+
+class _Packed:
+    """A text attribute that is held compressed: the texts of all documents are many times what is read of them."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.slot = f"_{name}"
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> _Packed: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> str: ...
+    def __get__(self, instance: object | None, owner: type) -> _Packed | str:
+        if instance is None:
+            raise AttributeError(self.slot)  # so that the dataclass sees no default
+        return _unpacked(instance.__dict__[self.slot])
+
+    def __set__(self, instance: object, text: str) -> None:
+        instance.__dict__[self.slot] = zlib.compress(text.encode("utf-8", "surrogatepass"), 1)
+
+
+@lru_cache(maxsize=256)
+def _unpacked(data: bytes) -> str:
+    return zlib.decompress(data).decode("utf-8", "surrogatepass")
 
 
 @dataclass(frozen=True)
@@ -41,10 +70,10 @@ class Source:
     language: str
     source: str
     kind: str
-    text: str
+    text: _Packed = _Packed()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Fact:
     """A kept assertion with its document."""
 
@@ -272,24 +301,102 @@ def _transport_name(props: Mapping[str, Any], language: Language) -> str | None:
 
 
 def load_facts(session: Session) -> Facts:
-    """All facts the graph is built from, read from the catalogue."""
-    documents = graph_documents(session)
-    rows = kept_assertions(session, documents)
-    keys = {row.subject_key for row in rows} | {row.object_key for row in rows}
+    """All facts the graph is built from, read from the catalogue.
+
+    They are read as a stream of columns; what many of them share (keys, words, quotes, equal properties
+    and values) is held once, so that a million of them fit into about a gigabyte.
+    """
+    ends = kept(select(Assertion.subject_key)).union(kept(select(Assertion.object_key)))
+    keys = set(session.scalars(ends))
     entities = entities_by_key(session, keys)
-    found, _ = statements(rows, entities)
-    sources = _sources(session, {row.document_id for row in rows})
+    sources = _sources(session)
+    share = _Shared()
+    labels: dict[str, NodeLabel] = {}
+    facts: list[Fact] = []
+    for row in session.execute(kept(select(*_COLUMNS)).execution_options(yield_per=_READ_AT_ONCE)):
+        if misfit(row.relation, row.subject_key, row.object_key, row.object_label):
+            continue
+        subject, source = share.text(row.subject_key), sources[row.document_id]
+        if subject not in labels:
+            labels[subject] = resolved_label(subject, entities)
+        facts.append(
+            Fact(
+                id=row.assertion_id,
+                source=source,
+                subject=subject,
+                subject_label=labels[subject],
+                relation=Relation(row.relation),
+                object=share.text(row.object_key),
+                object_label=NodeLabel(row.object_label),
+                words=share.text(row.object),
+                properties=share.data(row.properties),
+                value=share.data(row.value),
+                polarity=share.text(row.polarity),
+                modality=share.text(row.modality),
+                conditions=share.data(row.conditions),
+                start=row.start,
+                end=row.end,
+                quote=share.text(row.quote),
+                section=row.section,
+                language=share.text(row.language) or source.language,
+            )
+        )
+    facts.sort(key=lambda fact: fact.id)
     graph = GraphRows()
-    ends = {(s.subject_label, s.row.subject_key) for s in found} | {
-        (s.object_label, s.row.object_key) for s in found
-    }
-    by_object: dict[str, list[Assertion]] = defaultdict(list)
-    for statement in found:
-        by_object[statement.row.object_key].append(statement.row)
-    entity_rows(graph, ends, entities, aliases_by_key(session, keys), by_object)
+    described = _described(facts)
+    node_rows(graph, described, entities, aliases_by_key(session, keys), described)
     nodes = {(label, key): row["props"] for label, group in graph.nodes.items() for key, row in group.items()}
-    facts = [_fact(statement, sources[statement.row.document_id]) for statement in found]
     return Facts(facts, nodes, _decided_links(session))
+
+
+# JSON as text: what is written alike is parsed once
+_JSON = ("properties", "value", "conditions")
+_COLUMNS: tuple[ColumnElement[Any], ...] = (
+    *(
+        getattr(Assertion, name)
+        for name in (
+            "assertion_id", "document_id", "subject_key", "relation", "object", "object_label", "object_key",
+            "polarity", "modality", "start", "end", "quote", "section", "language",
+        )
+    ),
+    *(cast(getattr(Assertion, name), Text).label(name) for name in _JSON),
+)  # fmt: skip
+
+
+class _Shared:
+    """One object for what is equal."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+        self._data: dict[str, Mapping[str, Any]] = {}
+
+    def text(self, text: str) -> str:
+        """The first string that was equal to this one."""
+        return self._texts.setdefault(text, text)
+
+    def data(self, written: str) -> Mapping[str, Any]:
+        """The object of a JSON text; nobody changes it."""
+        found = self._data.get(written)
+        if found is None:
+            found = self._data[written] = json.loads(written, object_pairs_hook=self._object)
+        return found
+
+    def _object(self, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+        return {self.text(name): self.text(item) if isinstance(item, str) else item for name, item in pairs}
+
+
+def _described(facts: Sequence[Fact]) -> dict[Node, dict[str, Any]]:
+    """What the facts, in id order, together say of every node that one of them speaks of."""
+    found: dict[Node, dict[str, Any]] = {(fact.subject_label, fact.subject): {} for fact in facts}
+    found |= {(fact.object_label, fact.object): {} for fact in facts}
+    labels: dict[str, list[NodeLabel]] = defaultdict(list)
+    for label, key in found:
+        if label not in NAMED:  # a resolved entity is not described by single statements
+            labels[key].append(label)
+    for fact in facts:
+        for label in labels.get(fact.object, ()):
+            add_stated(found[label, fact.object], label, fact.properties, fact.value, fact.subject)
+    return found
 
 
 def _decided_links(session: Session) -> list[tuple[str, str]]:
@@ -298,43 +405,13 @@ def _decided_links(session: Session) -> list[tuple[str, str]]:
     return sorted((row.left_key, row.right_key) for row in session.scalars(query))
 
 
-def _sources(session: Session, ids: Iterable[str]) -> dict[str, Source]:
-    ordered: Sequence[str] = sorted(ids)
-    found = {}
-    for at in range(0, len(ordered), 500):
-        for row in session.scalars(select(Document).where(Document.document_id.in_(ordered[at : at + 500]))):
-            found[row.document_id] = Source(
-                row.document_id,
-                row.version_id,
-                row.title,
-                row.identity,
-                row.language,
-                row.source,
-                row.kind,
-                row.text,
-            )
-    return found
-
-
-def _fact(statement: Statement, source: Source) -> Fact:
-    row = statement.row
-    return Fact(
-        id=row.assertion_id,
-        source=source,
-        subject=row.subject_key,
-        subject_label=statement.subject_label,
-        relation=statement.relation,
-        object=row.object_key,
-        object_label=statement.object_label,
-        words=row.object,
-        properties=row.properties,
-        value=row.value,
-        polarity=row.polarity,
-        modality=row.modality,
-        conditions=row.conditions,
-        start=row.start,
-        end=row.end,
-        quote=row.quote,
-        section=row.section,
-        language=row.language or source.language,
-    )
+def _sources(session: Session) -> dict[str, Source]:
+    """The documents that have kept assertions."""
+    speaking = kept(select(Assertion.document_id))
+    columns = (
+        Document.document_id, Document.version_id, Document.title, Document.identity, Document.language,
+        Document.source, Document.kind, Document.text,
+    )  # fmt: skip
+    query = select(*columns).where(Document.document_id.in_(speaking))
+    rows = session.execute(query.execution_options(yield_per=_READ_AT_ONCE))
+    return {row.document_id: Source(*row) for row in rows}

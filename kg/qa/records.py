@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,6 +24,10 @@ class Proof:
     body: str
     parameters: Mapping[str, Any]
 
+    def __post_init__(self) -> None:
+        # a few bodies serve hundreds of thousands of proofs: one string each
+        object.__setattr__(self, "body", sys.intern(self.body))
+
     @property
     def cypher(self) -> str:
         """The query as stored with the question."""
@@ -38,7 +43,7 @@ class Proof:
         return digest("proof", self.cypher, canonical_json(dict(self.parameters)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Reference:
     """A span of a document's refined text that supports the answer."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import delete, select
@@ -66,12 +67,10 @@ class QuestionsStep(BaseStep):
                 reason="graph_differs",
             )
         result = generate(facts, store, self.settings, self.models, ctx.cancelled)
-        rows = [question_row(judged, snapshot) for judged in result.questions]
 
         def write(session: Session) -> None:
             session.execute(delete(Question))
-            for at in range(0, len(rows), _WRITE_BATCH):
-                session.bulk_insert_mappings(Question.__mapper__, rows[at : at + _WRITE_BATCH])
+            write_questions(session, result.questions, snapshot)
 
         return Outcome(write=write, counts=_counts(result), detail=snapshot)
 
@@ -100,6 +99,13 @@ def snapshot_id(session: Session) -> str | None:
         return None
     nodes = session.scalar(select(GraphSnapshot.nodes).where(GraphSnapshot.snapshot_id == row.detail))
     return row.detail if nodes else None
+
+
+def write_questions(session: Session, questions: Sequence[Judged], snapshot: str) -> None:
+    """Insert judged questions a part at a time: all their rows together are larger than the questions."""
+    for at in range(0, len(questions), _WRITE_BATCH):
+        rows = [question_row(judged, snapshot) for judged in questions[at : at + _WRITE_BATCH]]
+        session.bulk_insert_mappings(Question.__mapper__, rows)
 
 
 def question_row(judged: Judged, snapshot: str) -> dict[str, Any]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import event
 
 from corpus.catalogue import Catalogue
 from corpus.stages import StageContext, pending, run_step
@@ -15,7 +13,7 @@ from kg.embedded import EmbeddedGraph
 from kg.graph_settings import GraphSettings
 from kg.projection import Described, graph_documents
 from kg.stage import GraphSync
-from kg.store import Counters, GraphHandle, GraphStore
+from kg.store import GraphHandle, GraphStore
 from kg.sync import expected_rows, rebuild, sync_documents
 from kg.verify import verify_graph
 from tests.kg.graph_builders import data_sheet, synthetic, synthetic_corpus
@@ -80,60 +78,6 @@ def test_only_what_changed_is_touched(sqlite_catalogue: Catalogue, handle: Graph
     assert counts["relationships_updated"] == 1
     assert "nodes_updated" not in counts
     assert statements < 60
-
-
-class Loads:
-    """Rows read from the catalogue's tables of assertions and documents, by what the driver returns."""
-
-    def __init__(self, catalogue: Catalogue) -> None:
-        self.statements = 0
-        event.listen(catalogue.engine, "after_cursor_execute", self._count)
-
-    def _count(self, *_: object) -> None:
-        self.statements += 1
-
-
-def rows(done: Counters) -> int:
-    """Rows that were sent to the server."""
-    return sum(n for name, n in done.as_dict().items() if not name.endswith("deleted"))
-
-
-@pytest.mark.timeout(900)
-def test_loading_is_linear(sqlite_catalogue: Catalogue, store: GraphStore) -> None:
-    """The embedded server only: what is counted happens on this side."""
-    sizes, sent, written, loads = (16, 32, 64), [], [], []
-    counter = Loads(sqlite_catalogue)
-    there = 0
-    for size in sizes:
-        synthetic_corpus(sqlite_catalogue, size - there, there)
-        there = size
-        store.ensure_constraints()
-        store.clear()  # it costs what was there before; counted is the loading alone
-        before, counter.statements = store.sent.total(), 0
-        written.append(rows(rebuild(sqlite_catalogue, store, bite=8)))
-        sent.append(store.sent.total() - before)
-        loads.append(counter.statements)
-    for counts in (sent, written, loads):
-        first, second = counts[1] - counts[0], counts[2] - counts[1]
-        assert second <= 2 * first * 1.1, f"more than linear: {dict(zip(sizes, counts, strict=True))}"
-
-
-def test_memory_is_flat(sqlite_catalogue: Catalogue) -> None:
-    """What is held at a time does not grow with the number of documents."""
-    peaks = []
-    there = 0
-    for size in (80, 200):  # from 80 on every shared object is known
-        synthetic_corpus(sqlite_catalogue, size - there, there)
-        there = size
-        described = Described()
-        with sqlite_catalogue.reading() as session:
-            documents = graph_documents(session)
-            tracemalloc.start()
-            for at in range(0, size, 8):
-                expected_rows(session, documents[at : at + 8], described)
-            peaks.append(tracemalloc.get_traced_memory()[1])
-            tracemalloc.stop()
-    assert peaks[1] < 1.2 * peaks[0], f"memory grows with the corpus: {peaks}"
 
 
 def test_shared_objects_are_read_once_in_a_load(sqlite_catalogue: Catalogue) -> None:
