@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from pydantic import BaseModel, ValidationError
 
 from corpus.errors import TerminalError
 
@@ -15,6 +16,16 @@ if TYPE_CHECKING:
     from chunking.segment import Segmenter
 
 app = typer.Typer()
+
+
+class _Leaf(BaseModel, strict=True):
+    """A line of a partition; what else it says is not read."""
+
+    start: int
+    end: int
+    id: str | int | None = None
+    parent: str | int | None = None
+    text: str | None = None
 
 
 @app.command()
@@ -101,7 +112,7 @@ def _segmenter(changes: dict[str, Any]) -> Segmenter:
     try:
         chosen = ChunkSettings.model_validate(settings.chunks.model_dump() | changes)
     except ValidationError as error:
-        first = error.errors()[0]
+        first = error.errors(include_input=False, include_url=False)[0]
         raise TerminalError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}", reason="usage") from error
     return Segmenter(Models(settings.models), chosen)
 
@@ -155,29 +166,25 @@ def _leaves(path: Path, text: str) -> list[Span]:
         for number, line in enumerate(_read(path).split("\n"), start=1)
         if line.strip()
     ]
-    inner = {row["parent"] for row in rows if row.get("parent") is not None}
-    leaves = sorted(
-        (row["start"], row["end"]) for row in rows if row.get("id") is None or row["id"] not in inner
-    )
+    inner = {row.parent for row in rows if row.parent is not None}
+    leaves = sorted((row.start, row.end) for row in rows if row.id is None or row.id not in inner)
     check_tiling(leaves, len(text))
     for row in rows:
-        if "text" in row and row["text"] != text[row["start"] : row["end"]]:
+        if row.text is not None and row.text != text[row.start : row.end]:
             raise PartitionError(
-                f"{path}: the text of chunk {row['start']}-{row['end']} is not that of the file: it was made from another one"
+                f"{path}: the text of chunk {row.start}-{row.end} is not that of the file: it was made from another one"
             )
     return leaves
 
 
-def _row(path: Path, number: int, line: str) -> dict[str, Any]:
+def _row(path: Path, number: int, line: str) -> _Leaf:
     try:
-        row = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise TerminalError(f"{path}, line {number}: not JSON ({error.msg})", reason="file") from error
-    wanted = isinstance(row, dict) and all(
-        isinstance(row.get(key), int) and not isinstance(row.get(key), bool) for key in ("start", "end")
-    )
-    if not wanted:
+        return _Leaf.model_validate_json(line)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
         raise TerminalError(
-            f"{path}, line {number}: expected an object with whole numbers start and end", reason="file"
-        )
-    return dict(row)
+            f"{path}, line {number}: expected an object with whole numbers start and end "
+            f"({f'{place}: ' if place else ''}{first['msg'][:200]})",
+            reason="file",
+        ) from error

@@ -261,7 +261,11 @@ def test_an_empty_file_has_an_empty_partition_and_one_chunk_has_no_li(tmp_path: 
         ('{"start": 0, "end": 5, "text": "乙醇有毒。"}', "another one"),
         ('{"start": "0", "end": 5}', "whole numbers"),
         ("[0, 5]", "whole numbers"),
-        ("{", "not JSON"),
+        ("{", "Invalid JSON"),
+        ('{"start": 0, "end": 5, "id": ["a"]}', "id"),
+        ('{"start": 0, "end": 5, "parent": {"a": 1}}', "parent"),
+        ('{"start": 0, "end": ' + "9" * 5000 + "}", "end"),
+        ("[" * 100_000, "recursion"),
         ("", "tile"),
     ],
 )
