@@ -260,6 +260,8 @@ def contradiction(one: str, two: str) -> str:
     under one CAS number mean that one page copied it. A mark that only one of the
     names has (2-丁醇, 丁醇) is no contradiction, but 亚 alone (硫酸, 亚硫酸) is.
     """
+    if _other_halogen(one, two):
+        return "halogen"
     if _chinese(one) != _chinese(two) or normalise_name(one) == normalise_name(two):
         return ""
     left, right = features(one), features(two)
@@ -288,7 +290,69 @@ def rivals(name: str) -> tuple[str, ...]:
         groups.append(f"salt {_chinese(name)}")
     if ends := _endings(name):
         groups.append(f"endings {ends}")
+    if halogens(name):
+        groups.append("halogen")
     return tuple(groups)
+
+
+_HALOGENS = {
+    "氟": "F",
+    "氯": "Cl",
+    "溴": "Br",
+    "碘": "I",
+    "fluor": "F",
+    "chlor": "Cl",
+    "brom": "Br",
+    "iod": "I",
+}
+# parts of trade names (R 20 is chloroform, without fluorine), and words that only look like a halogen's
+_NO_HALOGEN = re.compile(
+    r"氟[利里立]昂|氟[隆碳]|氯仿|chloroform|bromoform|iodoform|fluoroform|freon|fluorocarbon"
+    r"|fluor(?:ene|enyl|enone|anth|esc|ones?\b)|chlor(?:ophyll|ogenic|ella|ins?\b)|bromel|biod|thiodi"
+)
+_HALOGEN = re.compile(r"[氟氯溴碘]|盐酸盐|fluor|chlor|brom|iod")
+
+
+@lru_cache(maxsize=65_536)
+def halogens(name: str) -> frozenset[str]:
+    """The halogens that a name speaks of: 环氧溴丙烷 and epibromohydrin speak of Br; trade names of none."""
+    low = _NO_HALOGEN.sub(_form_of, normalise_name(name).lower())
+    return frozenset("Cl" if m == "盐酸盐" else _HALOGENS[m] for m in _HALOGEN.findall(low))
+
+
+def _form_of(match: re.Match[str]) -> str:
+    """氯仿 and its kin are chlorinated, what else is no word of a halogen's is nothing."""
+    kept = {
+        "氯仿": "氯",
+        "chloroform": "chlor",
+        "bromoform": "brom",
+        "iodoform": "iod",
+        "fluoroform": "fluor",
+    }
+    return kept.get(match[0], "")
+
+
+_HALIDE = re.compile(r"^[^-\d,]*[氟氯溴碘]化[^-\d,]*$|^[a-z ()]*(?:fluor|chlor|brom|iod)ide$")
+
+
+def _other_halogen(one: str, two: str) -> bool:
+    """Whether two names speak of different halogens.
+
+    Names of one language do where they share none (溴甲烷, 甲基氯), or where they are alike but for them
+    (溴氯甲烷, 溴甲烷). One that names more of them may be the fuller name (氟烷, 2-溴-2-氯-1,1,1-三氟乙烷). Across
+    languages trivial names speak of different parts (溴虫腈 is chlorfenapyr), so only halides are compared.
+    """
+    left, right = halogens(one), halogens(two)
+    if not left or not right or left == right:
+        return False
+    if _chinese(one) != _chinese(two):
+        halides = all(_HALIDE.match(normalise_name(name).lower()) for name in (one, two))
+        return halides and not left & right
+    return not left & right or _without_halogens(one) == _without_halogens(two)
+
+
+def _without_halogens(name: str) -> str:
+    return re.sub(r"[氟氯溴碘代]|(?:fluor|chlor|brom|iod)(?:o|in)?", "", skeleton(name))
 
 
 # Names that differ in nothing else say another degree of oxidation: sulfurous/sulfuric, nitrite/nitrate,

@@ -8,9 +8,10 @@ import unicodedata
 from corpus.names import find_cas, normalise_name, valid_cas
 from kg.extraction.context import Context, language_of
 from kg.extraction.denial import denies_use
+from kg.extraction.focus import Focus, focuses
 from kg.extraction.matters import split_items
 from kg.extraction.model import Draft, Entry
-from kg.extraction.owner import CLAUSE_END, spoken_of_other
+from kg.extraction.owner import CLAUSE_END, name_like, spoken_of_other
 from kg.extraction.vocabulary import hazard_names, hazard_term
 from kg.schema import (
     PICTOGRAMS,
@@ -275,7 +276,7 @@ def _not_same(ctx: Context) -> list[Draft]:
 
 # --- GHS --------------------------------------------------------------------------------------
 
-_H = re.compile(
+H_CODE = re.compile(
     r"(?<![A-Za-z0-9])(EUH\d{3}[A-Z]?|H[2-4]\d{2}[A-Za-z]{0,2})(?![A-Za-z0-9])(?:\s*\+\s*H?[2-4]\d{2}[A-Za-z]{0,2}(?![A-Za-z0-9]))*"
 )
 _P = re.compile(
@@ -332,7 +333,7 @@ def _not_its(ctx: Context, at: int, end: int) -> bool:
     stop = ctx.reading.shadow.find("\n", end)
     after = ctx.shadow(end, min(len(ctx.reading.shadow) if stop < 0 else stop, end + 60))
     # the statements themselves say "if swallowed"
-    clause = _H.split(CLAUSE_END.split(before)[-1])[0]
+    clause = H_CODE.split(CLAUSE_END.split(before)[-1])[0]
     head = re.match(r"[^:：]{0,60}[:：]", before)
     supposed = _SUPPOSED_BEFORE.search(clause) or _SUPPOSED_BEFORE.search(head[0] if head else "")
     return bool(supposed or _SUPPOSED_AFTER.match(after) or spoken_of_other(ctx, before))
@@ -347,7 +348,7 @@ def full_code(shown: str) -> str:
 def _codes(ctx: Context, start: int, end: int, sds: int | None, taken: set[str]) -> list[Draft]:
     words = ctx.shadow(start, end)
     found = sorted(
-        [(m.start(), m.end(), m[0], Relation.HAS_H) for m in _H.finditer(words)]
+        [(m.start(), m.end(), m[0], Relation.HAS_H) for m in H_CODE.finditer(words)]
         + [(m.start(), m.end(), m[0], Relation.HAS_P) for m in _P.finditer(words)]
     )
     if re.search(r"(?:不|未|无)(?:属于|适用|具有|需)|not classified|不存在", words):
@@ -400,7 +401,7 @@ def classifications(ctx: Context) -> list[Draft]:
     spans += [(s.start, s.end, s.sds) for s in ctx.reading.sentences if s.sds in {None, 2, 11}]
     for start, end, sds in spans:
         for left, right in ctx.segments(start, end):
-            for draft in _classes(ctx, left, right, sds):
+            for draft in classes_in(ctx, left, right, sds):
                 mark = (draft.object_key, draft.polarity)
                 if mark not in seen:
                     seen.add(mark)
@@ -408,7 +409,8 @@ def classifications(ctx: Context) -> list[Draft]:
     return drafts
 
 
-def _classes(ctx: Context, start: int, end: int, sds: int | None) -> list[Draft]:
+def classes_in(ctx: Context, start: int, end: int, sds: int | None) -> list[Draft]:
+    """The classes of one stretch of a sheet, each with its category, as often as they stand there."""
     words = ctx.shadow(start, end)
     lowered = words.lower()
     used: list[tuple[int, int]] = []
@@ -491,7 +493,7 @@ def _class(
     return draft, reach
 
 
-_PICTOGRAM_WORDS: dict[str, str] = {
+PICTOGRAM_WORDS: dict[str, str] = {
     "爆炸弹": "GHS01", "爆炸的炸弹": "GHS01", "爆炸炸弹": "GHS01", "exploding bomb": "GHS01",
     "火焰": "GHS02", "flame": "GHS02",
     "圆圈上方火焰": "GHS03", "火焰在圆环上": "GHS03", "圆环上方火焰": "GHS03", "圆圈上的火焰": "GHS03", "flame over circle": "GHS03",
@@ -512,10 +514,10 @@ def pictograms(ctx: Context) -> list[Draft]:
             continue
         seen: set[str] = set()
         for left, right in ctx.segments(entry.start, entry.end):
-            for start, end in _pictogram_parts(ctx, left, right):
+            for start, end in pictogram_parts(ctx, left, right):
                 words = ctx.shadow(start, end).strip().lower()
                 coded = re.search(r"ghs0([1-9])", words)
-                code = f"GHS0{coded[1]}" if coded else _PICTOGRAM_WORDS.get(words, "")
+                code = f"GHS0{coded[1]}" if coded else PICTOGRAM_WORDS.get(words, "")
                 if not code or code in seen:
                     continue
                 seen.add(code)
@@ -529,7 +531,7 @@ def pictograms(ctx: Context) -> list[Draft]:
     return drafts
 
 
-def _pictogram_parts(ctx: Context, start: int, end: int) -> list[tuple[int, int]]:
+def pictogram_parts(ctx: Context, start: int, end: int) -> list[tuple[int, int]]:
     """Items; "骷髅和交叉骨" is one of them though it is joined by 和."""
     words = ctx.shadow(start, end)
     parts: list[tuple[int, int]] = []
@@ -629,14 +631,27 @@ def _numbers_of(ctx: Context, entry: Entry) -> list[tuple[str, str]]:
         if 4 <= int(match[1]) <= 3600:
             span = (entry.start + match.start("form"), entry.start + match.end("form"))
             form = ctx.text(*span).strip() if match["form"] else ""
+            if _FORMER.search(form):
+                form = ""  # "UN 3105 (until 1991: UN 2550)": what it was is no form
             found.append((match[1], "" if re.match(r"PG\b|包装", form, re.IGNORECASE) else form))
     return found
+
+
+_FORMER = re.compile(
+    r"原(?:先|来|为|属|第|\s?UN)|曾|旧|以前|过去|此前|[年]?(?:以|之)?前|\b(?:former(?:ly)?|previous(?:ly)?|until|till|before|prior to|once|old|was|were|originally|ex)\b",
+    re.IGNORECASE,
+)
 
 
 def _field_value(ctx: Context, entry: Entry | None, pattern: re.Pattern[str]) -> str:
     if entry is None or ctx.no_data(entry):
         return ""
-    match = pattern.search(ctx.shadow(entry.start, entry.end))
+    words = ctx.shadow(entry.start, entry.end)
+    match = pattern.search(words)
+    if match and _FORMER.search(words[: match.start()]):
+        return ""  # "none (formerly II)"
+    if match and entry.label == "运输类别" and match[1] in "1234":
+        return ""  # may as well be the transport category of the road rules (0 to 4)
     return match[1] if match else ""
 
 
@@ -651,15 +666,24 @@ def _one_group(ctx: Context, entry: Entry | None) -> str:
 
 
 def _prose_transport(ctx: Context) -> list[Draft]:
+    about = focuses(ctx)
     for sentence in ctx.reading.sentences:
         words = ctx.shadow(sentence.start, sentence.end)
         match = _PROSE_UN.search(words)
+        if about[sentence.start] is Focus.OTHER or (match and _in_brackets_of_other(ctx, words, match)):
+            continue
         if match and 4 <= int(match[1]) <= 3600 and len(_PROSE_UN.findall(words)) == 1:
             hazard = _PROSE_CLASS.search(words, match.end())
             end = hazard.end() if hazard else match.end()
             span = (sentence.start + match.start(), sentence.start + end)
             return [_shipped(ctx, match[1], span, hazard[1] if hazard else "", "", sentence.sds)]
     return []
+
+
+def _in_brackets_of_other(ctx: Context, words: str, match: re.Match[str]) -> bool:
+    """ "Acetic anhydride (UN 1715)": the number of what the brackets stand behind."""
+    opened = re.search(r"([^,，。;；:：()]{2,40}?)\s*\([^()]*$", words[: match.start()])
+    return opened is not None and ctx.about_other(opened[1]) and name_like(opened[1])
 
 
 def _shipped(

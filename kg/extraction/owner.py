@@ -130,7 +130,7 @@ def name_like(words: str) -> bool:
 
 
 # what a line is about that is a part of the subject, or akin to it, and not the subject
-_PART_OF = re.compile(
+PART_OF = re.compile(
     r"组[分份]|成分(?!的?(?:混合物|产品))|杂质|添加剂|稳定剂|副产物|代谢(?:产)?物|类似物|同系物|衍生物|同分异构|交叉参照"
     r"|\b(?:components?|ingredients?|constituents?|impurit(?:y|ies)|additives?|stabili[sz]ers?|by-?products?|metabolites?|analog(?:ue|y|ous)?s?|homolog(?:ue)?s?|derivatives?)\b",
     re.IGNORECASE,
@@ -152,7 +152,7 @@ def spoken_of_other(ctx: Context, before: str) -> str:
     before a colon counts for what follows up to the next label, a component or an impurity up to the clause's end.
     """
     clause = CLAUSE_END.split(before)[-1]
-    found = _PART_OF.search(clause)
+    found = PART_OF.search(clause)
     if found:
         return found[0]
     colon = max(before.rfind(":"), before.rfind("："))
@@ -160,7 +160,7 @@ def spoken_of_other(ctx: Context, before: str) -> str:
         return ""
     head = CLAUSE_END.split(before[:colon])[-1]
     head = re.split(r"[:：]", head)[-1].strip(" *-•·")
-    found = _PART_OF.search(head)
+    found = PART_OF.search(head)
     if found:
         return found[0]
     plain = re.sub(r"\([^()]*\)|\d{2,7}-\d\d-\d", " ", head).strip()

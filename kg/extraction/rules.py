@@ -11,6 +11,7 @@ from kg.extraction.evidence import judge
 from kg.extraction.model import Draft, Subject
 from kg.extraction.reader import read
 from kg.extraction.subject import find_subject
+from kg.extraction.whole import with_listings
 from kg.schema import DropReason, Relation
 
 _SUBJECT_RULES = (
@@ -53,6 +54,7 @@ def extract(document: RefinedDocument) -> tuple[Subject | None, list[Draft]]:
     if subject is not None:
         for rule in _SUBJECT_RULES:
             drafts += rule(ctx)
+        drafts = with_listings(ctx, drafts)
     drafts = _without_broken_lists([_without_self(draft, ctx) for draft in drafts], document)
     drafts.sort(key=lambda d: (d.start, d.end, d.relation.value, d.object, d.polarity.value))
     return subject, drafts

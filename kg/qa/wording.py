@@ -267,11 +267,14 @@ def quoted(title: str, language: Language) -> str:
 
 
 def where_words(section: int | None, language: Language) -> str:
-    """ "第10部分（稳定性和反应性）" / " in section 10 (Stability and reactivity)"; "" where unknown."""
+    """ "“稳定性和反应性”部分" / " in its part on stability and reactivity"; "" where unknown.
+
+    Without the number, since articles have the matter and no numbered section.
+    """
     if section is None:
         return ""
     name = SdsSection(section).title(language)
-    return f"第{section}部分（{name}）" if language == "zh" else f" in section {section} ({name})"
+    return f"“{name}”部分" if language == "zh" else f" in its part on {name[0].lower()}{name[1:]}"
 
 
 def relation_words(relation: Relation, language: Language) -> str:
