@@ -8,12 +8,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from chunking.borders import NOWHERE, cut_worth
 from chunking.partition import Counter, Span, pack, spans_from_cuts
 from chunking.sentences import split_sentences
 from chunking.vectors import Floats, SentenceVectors
 
 _PARAGRAPHS = re.compile(r"(?:\r\n|\n|\r)[^\S\n\r]*(?:\r\n|\n|\r)\s*")
 _LINES = re.compile(r"(?:\r\n|\n|\r)\s*")
+_FEW = 4  # places for a cut, of which fewer tell nothing of a document
+_BALANCE = 0.05  # what the middle of a run is preferred by, so that ties go there
 
 
 def fixed(text: str, size: int, count: Counter) -> list[Span]:
@@ -86,27 +89,36 @@ def semantic(
 ) -> list[Span]:
     """Breakpoints where neighbouring sentence windows differ most (Kamradt's semantic splitter).
 
-    A boundary is a cosine distance above the document's ``percentile``. With
-    ``cap`` a segment over ``size`` is cut again at its largest inner distances,
-    so that the size holds on every path (a longer sentence stands alone).
+    A boundary is a cosine distance above the ``percentile`` of the document's places
+    for a cut: none are inside a paragraph or a table, or behind a heading. Where there
+    are hardly any, as in a text of one paragraph, every sentence border is one. With
+    ``cap`` a segment over ``size`` is cut again at its places, then elsewhere, where the
+    distance is largest, so that the size holds on every path (a longer sentence stands alone).
     """
     n = len(vectors)
     if n < 2:
         return list(vectors.sentences)
     windows = vectors.windows(buffer)
     distances = 1.0 - np.einsum("ij,ij->i", windows[:-1], windows[1:])
-    limit = float(np.percentile(distances, percentile))
-    cuts = [int(i) + 1 for i in np.flatnonzero(distances > limit)]
+    places = cut_worth(vectors) > NOWHERE
+    if places.sum() < _FEW:
+        places[:] = True
+    limit = float(np.percentile(distances[places], percentile))
+    cuts = [int(i) + 1 for i in np.flatnonzero(places & (distances > limit))]
     if cap:
-        cuts = capped_cuts(cuts, vectors, distances, size)
+        cuts = capped_cuts(cuts, vectors, size, np.where(places, 2.0 + distances, distances))
     starts = [vectors.sentences[cut][0] for cut in cuts]
     return spans_from_cuts(starts, len(vectors.text))
 
 
-def capped_cuts(cuts: Sequence[int], vectors: SentenceVectors, strength: Floats, size: int) -> list[int]:
+def capped_cuts(
+    cuts: Sequence[int], vectors: SentenceVectors, size: int, strength: Floats | None = None
+) -> list[int]:
     """Add cuts at the strongest inner boundaries until every run of sentences is within ``size``.
 
-    ``strength`` has one entry per sentence boundary; ties go to the middle of the run.
+    ``strength`` has one entry per sentence boundary, by default what a cut there is worth
+    (``borders.cut_worth``, which embeds the text where it must be cut at all); ties go to
+    the middle of the run.
     """
     final: list[int] = []
     stack = list(zip([0, *cuts], [*cuts, len(vectors)], strict=True))
@@ -115,9 +127,11 @@ def capped_cuts(cuts: Sequence[int], vectors: SentenceVectors, strength: Floats,
         if high - low == 1 or vectors.fits(low, high, size):
             final.append(low)
             continue
+        if strength is None:
+            strength = cut_worth(vectors)
         inner = np.arange(low + 1, high)
         half = (vectors.token_sums[low] + vectors.token_sums[high]) / 2
         balance = np.abs(vectors.token_sums[inner] - half) / max(half - vectors.token_sums[low], 1.0)
-        best = int(inner[np.argmax(strength[inner - 1] - 0.05 * balance)])
+        best = int(inner[np.argmax(strength[inner - 1] - _BALANCE * balance)])
         stack += [(low, best), (best, high)]
     return sorted(cut for cut in final if cut)

@@ -28,12 +28,12 @@ _VERSIONS = {
     "fixed": "1",
     "sentence": "2",
     "recursive": "2",
-    "semantic": "2",
-    "lumberchunker": "1",
-    "meta-chunker": "1",
-    "direct-llm": "1",
+    "semantic": "3",
+    "lumberchunker": "2",
+    "meta-chunker": "2",
+    "direct-llm": "2",
     "qchunker": "3",
-    "qchunker-slm": "2",
+    "qchunker-slm": "3",
     "hichunk": "2",
 }
 _SLICE = 500

@@ -68,6 +68,10 @@ def train(
     """
     chosen = recipe_of(recipe, names(change or []))
     which = _task(chosen, task)
+    if base is not None and (
+        not base.strip() or (base[:1] in "/.~" and not Path(base).expanduser().is_dir())
+    ):
+        raise SettingsError(f"--base {base!r} is no directory of a model, and no name of one")
     records = read_records(data, which, "train", allow_offline=allow_offline)
     held_out = read_records(data, which, "validation", allow_offline=allow_offline)
     job = Job(chosen, which, base or chosen.base, out, records, held_out if len(held_out) else None, cpu)

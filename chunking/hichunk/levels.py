@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
-from chunking.borders import opening_odds
-from chunking.headings import STYLE_ORDER, Heading, display_width, heading_shape
+from chunking.borders import heading_rank, headings_in, opening_limit, opening_odds
+from chunking.headings import Heading
 from models.prompts import Prompts, Quoted
 from models.skills import ACCEPT, Skill, Verdict
 
@@ -165,52 +165,11 @@ def _longest_increasing(points: Sequence[Point]) -> list[Point]:
 
 # --- the offline answer --------------------------------------------------------------------------------------
 
-_SURE = 0.55  # strength from which a shape alone makes a heading
-_HEADED = 3  # headings that make a text one with headings
-_SECTION = 2000  # display columns a heading; where short lines are rarer, they are captions
-# Log-odds from which a line without a heading begins a division (benchmarks/segmentation.py, tuning half).
-_LIKELY = -1.25  # in a text without headings
-_CLEAR = 0.5  # in a text that has some: it says with them where its divisions are
-_FINEST = 999
-
 
 def _rule_points(given: LevelsIn) -> list[Point]:
-    shapes = [heading_shape(line) for line in given.lines]
-    heads = {i: shape for i, shape in enumerate(shapes) if shape and _is_heading(i, shapes, given.lines)}
+    heads = headings_in(given.lines)
     points = _nested(heads, given.lines)
     return _with_openings(points, given, heads)
-
-
-def _is_heading(i: int, shapes: Sequence[Heading | None], lines: Sequence[str]) -> bool:
-    shape = shapes[i]
-    if shape is None or shape.style == "article":
-        return False
-    if shape.sds is not None or (
-        shape.style in ("book", "chapter", "section", "appendix") and shape.strength > _SURE
-    ):
-        return True
-    neighbours = [shapes[j] for j in (i - 1, i + 1) if 0 <= j < len(shapes)]
-    if any(other and _key(other) == _key(shape) for other in neighbours):
-        return False  # neighbouring lines of one shape are a list, an infobox or a table of contents
-    if shape.style == "plain":
-        following = lines[i + 1] if i + 1 < len(lines) else ""
-        headed = display_width(following) > max(40, display_width(lines[i])) or _numbered(shapes, i + 1)
-        return headed and not (i and lines[i - 1].rstrip().endswith((":", "：", "，", ",")))
-    return shape.strength > _SURE
-
-
-def _numbered(shapes: Sequence[Heading | None], i: int) -> bool:
-    shape = shapes[i] if i < len(shapes) else None
-    return shape is not None and shape.style != "plain" and shape.strength > _SURE
-
-
-def _key(shape: Heading) -> int:
-    """Place of a heading's kind between coarse and fine; equal kinds have equal levels."""
-    if shape.sds is not None:
-        return STYLE_ORDER.index("section") * 10
-    if shape.style == "plain":
-        return _FINEST
-    return STYLE_ORDER.index(shape.style) * 10 + shape.depth
 
 
 def _nested(heads: dict[int, Heading], lines: Sequence[str]) -> list[Point]:
@@ -223,7 +182,7 @@ def _nested(heads: dict[int, Heading], lines: Sequence[str]) -> list[Point]:
         if i == 0 and titled:
             points.append((0, 1))
             continue
-        key = _key(heads[i])
+        key = heading_rank(heads[i])
         while stack and stack[-1] >= key:
             stack.pop()
         stack.append(key)
@@ -242,7 +201,7 @@ def _with_openings(points: Sequence[Point], given: LevelsIn, heads: dict[int, He
     if not given.gaps:
         return list(points)
     odds = opening_odds(given.lines, given.gaps)
-    limit = _CLEAR if _has_headings(heads, given.lines) else _LIKELY
+    limit = opening_limit(heads, given.lines)
     ends = [*[index for index, _ in points[1:]], len(given.lines)]
     added = [
         (i, min(level + 1, MAX_LEVEL))
@@ -251,12 +210,3 @@ def _with_openings(points: Sequence[Point], given: LevelsIn, heads: dict[int, He
         if odds[i] > limit
     ]
     return sorted([*points, *added])
-
-
-def _has_headings(heads: dict[int, Heading], lines: Sequence[str]) -> bool:
-    """Whether headings divide the text: some numbered ones, or short lines that come as often as titles do."""
-    found = [heading for i, heading in heads.items() if i]
-    if sum(heading.style != "plain" for heading in found) >= _HEADED:
-        return True
-    columns = sum(map(display_width, lines))
-    return len(found) >= _HEADED and columns <= _SECTION * len(found)

@@ -8,7 +8,6 @@ from typing import Any
 
 from chunking.baselines import capped_cuts
 from chunking.partition import SegmentResult, flat, spans_from_cuts
-from chunking.qchunker.sampling import structure
 from chunking.qchunker.segmenter import window_end
 from chunking.vectors import SentenceVectors
 from models.errors import AnswerRejected
@@ -80,7 +79,7 @@ def partition(
     text: str, method: str, vectors: SentenceVectors, wanted: Sequence[int], size: int, record: dict[str, Any]
 ) -> SegmentResult:
     """Chunks between the wanted sentence cuts, cut again where they are over ``size`` tokens."""
-    cuts = capped_cuts(wanted, vectors, structure(vectors), size)
+    cuts = capped_cuts(wanted, vectors, size)
     nodes = flat(spans_from_cuts((vectors.sentences[cut][0] for cut in cuts), len(text)))
     counts = {"chunks": len(wanted) + 1, "cut_for_size": len(cuts) - len(wanted)}
     return SegmentResult(text, method, nodes, record={"generator": {**record, **counts}})

@@ -19,7 +19,7 @@ from chunking.chunkscore import Selection, Selector
 from chunking.partition import Span, spans_from_cuts
 from chunking.qchunker.heads import heads_of, locate_heads
 from chunking.qchunker.outline import OutlineQuestion
-from chunking.qchunker.sampling import Candidate, offline_candidates, structure
+from chunking.qchunker.sampling import Candidate, offline_candidates
 from chunking.vectors import SentenceVectors
 from models.errors import AnswerRejected, ModelError
 from models.prompts import Prompts, Quoted
@@ -218,7 +218,7 @@ class _Path:
 
     def candidate(self, draw: int) -> Candidate:
         """What the draw amounts to; chunks over the size are cut like everyone's."""
-        cuts = capped_cuts(sorted(self.cuts), self.vectors, structure(self.vectors), self.size)
+        cuts = capped_cuts(sorted(self.cuts), self.vectors, self.size)
         return Candidate(
             f"{self.source}, draw {draw}",
             tuple(cuts),

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 SPLITS = ("train", "validation")
 _VERSION = "1"  # raised when examples are made otherwise
 _PROGRESS = ".progress.jsonl"
-_SUMS = "checksums.txt"
+CHECKSUMS = "checksums.txt"
 _FILES = {*(f"{task}.{split}.jsonl" for task in TASKS for split in SPLITS), "README.md", "card.json"}
 # characters that some readers take for the end of a line
 _LINE_ENDS = str.maketrans({c: f"\\u{ord(c):04x}" for c in "\u0085\u2028\u2029"})
@@ -142,8 +142,10 @@ class TrainingBuilder:
         self._lock = threading.Lock()
         try:
             out.mkdir(parents=True, exist_ok=True)
-            _claim(out)
+            _claim(out, None if afresh else options.tasks)
             self._progress = _Progress(out / _PROGRESS, afresh=afresh)
+        except FileExistsError as error:
+            raise SettingsError(f"{out} is a file; name a directory") from error
         except OSError as error:
             raise SettingsError(f"{out} cannot be written: {error.strerror or error}") from error
         self._sources = {source.name: source for source in self._plan()}
@@ -314,7 +316,7 @@ class TrainingBuilder:
             lines = _Lines(self.out / name)
             lines.write(text)
             report.checksums[name] = lines.keep()
-        sums = _Lines(self.out / _SUMS)
+        sums = _Lines(self.out / CHECKSUMS)
         sums.write("".join(f"{sums}  {name}\n" for name, sums in sorted(report.checksums.items())))
         sums.keep()
 
@@ -493,13 +495,24 @@ class _Lines:
         self._temporary.unlink(missing_ok=True)
 
 
-def _claim(out: Path) -> None:
-    """Mark the directory as a build's, or refuse somebody else's files."""
-    marker = out / _SUMS
+def _claim(out: Path, tasks: Sequence[Task] | None) -> None:
+    """Mark the directory as a build's, or refuse somebody else's files.
+
+    Records of other tasks than ``tasks`` would be lost, and are refused too (None: they may be).
+    """
+    marker = out / CHECKSUMS
     foreign = sorted(path.name for path in out.iterdir() if path.name in _FILES)
     if foreign and not marker.is_file():
         raise SettingsError(
             f"{out} holds {', '.join(foreign)}, which no build wrote; choose another directory"
+        )
+    others = sorted(
+        {name.partition(".")[0] for name in foreign if name.endswith(".jsonl")} - {*(tasks or TASKS)}
+    )
+    if others:
+        raise SettingsError(
+            f"{out} holds records of {', '.join(others)} that this build would not make again; name these tasks too, "
+            "choose another directory, or replace all with --afresh"
         )
     marker.write_bytes(b"")  # until the new files are whole
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
+from pydantic import BaseModel, Field, ValidationError
+
+from chunking.training.build import CHECKSUMS
 from corpus.errors import SettingsError
 
 Messages = list[dict[str, str]]
@@ -44,13 +45,15 @@ def read_records(directory: Path, task: str, split: str, *, allow_offline: bool)
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from error
     found = Records(checksum=hashlib.sha256(data).hexdigest())
+    _prove(path, found.checksum)
     for number, line in enumerate(data.split(b"\n"), start=1):
         if line:
-            row = _row(line, f"{path}, line {number}")
-            found.prompts.append(row["messages"][:-1])
-            found.answers.append(row["messages"][-1:])
-            found.tokens.append(int(row.get("tokens", 0)))
-            found.made_by[str(row.get("made_by", "unknown"))] += 1
+            record = _record(line, f"{path}, line {number}")
+            messages = [message.model_dump() for message in record.messages]
+            found.prompts.append(messages[:-1])
+            found.answers.append(messages[-1:])
+            found.tokens.append(record.tokens)
+            found.made_by[record.made_by] += 1
     rules = {who: n for who, n in found.made_by.items() if who not in ("model", "document")}
     if rules and not allow_offline:
         told = ", ".join(f"{n} {who}" for who, n in sorted(rules.items()))
@@ -61,13 +64,42 @@ def read_records(directory: Path, task: str, split: str, *, allow_offline: bool)
     return found
 
 
-def _row(line: bytes, where: str) -> Mapping[str, Any]:
+class _Message(BaseModel, strict=True):
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class _Record(BaseModel, strict=True):
+    """What is read of a record's line."""
+
+    messages: list[_Message] = Field(min_length=2)
+    tokens: int = Field(default=0, ge=0)
+    made_by: str = "unknown"
+
+
+def _record(line: bytes, where: str) -> _Record:
     try:
-        row = json.loads(line)
-        roles = [message["role"] for message in row["messages"]]
-        texts = [message["content"] for message in row["messages"]]
-    except (ValueError, KeyError, TypeError) as error:
-        raise SettingsError(f"{where}: not a chat record") from error
-    if len(roles) < 2 or roles[-1] != "assistant" or not all(isinstance(text, str) for text in texts):
-        raise SettingsError(f"{where}: a chat record ends with the assistant's answer")
-    return row  # type: ignore[no-any-return]
+        record = _Record.model_validate_json(line)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise SettingsError(f"{where}: not a chat record ({place}: {first['msg'][:200]})") from error
+    roles = [message.role for message in record.messages]
+    if roles[-1] != "assistant" or roles[-2] != "user":
+        raise SettingsError(f"{where}: a chat record ends with a question and the assistant's answer")
+    return record
+
+
+def _prove(path: Path, checksum: str) -> None:
+    """Compare a file with the checksums of the build that wrote it, where there are any."""
+    sums = path.with_name(CHECKSUMS)
+    try:
+        stated = dict(line.split("  ", 1)[::-1] for line in sums.read_text("utf-8").splitlines())
+    except FileNotFoundError:
+        return  # records of one's own
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"{sums} cannot be read: {error}") from error
+    if not stated:
+        raise SettingsError(f"{path.parent}: the build of these records was not finished; run it again")
+    if stated.get(path.name) != checksum:
+        raise SettingsError(f"{path} is not as it was built ({CHECKSUMS} differs)")

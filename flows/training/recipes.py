@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, get_type_hints
 
@@ -112,6 +113,32 @@ RECIPES: Mapping[str, Recipe] = {
     ),
 }
 
+_SCHEDULERS = (
+    "linear", "cosine", "cosine_with_restarts", "polynomial", "constant", "constant_with_warmup", "inverse_sqrt",
+    "warmup_stable_decay",
+)  # fmt: skip
+
+
+def _count(value: int) -> bool:
+    return value >= 1
+
+
+_RIGHT: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "learning_rate": (lambda value: 0 < value < 1, "a number between 0 and 1"),
+    "scheduler": (lambda value: value in _SCHEDULERS, f"one of {', '.join(_SCHEDULERS)}"),
+    "warmup": (lambda value: 0 <= value < 1, "a share below 1"),
+    "batch": (_count, "at least 1"),
+    "accumulation": (_count, "at least 1"),
+    "sequences": (_count, "at least 1"),
+    "epochs": (lambda value: 0 < value <= 1000, "more than 0 and at most 1,000"),
+    "max_length": (lambda value: value >= 16, "at least 16 tokens"),
+    "max_grad_norm": (lambda value: 0 <= value < math.inf, "0 (none) or more"),
+    "parameters": (lambda value: 0 < value < math.inf, "a positive number"),
+    "seed": (lambda value: 0 <= value < 2**32, "0 to 4294967295"),
+    "max_steps": (lambda value: value == -1 or value >= 1, "at least 1, or -1 for whole epochs"),
+    "save_steps": (_count, "at least 1"),
+}
+
 _FIXED = {"name", "tasks", "base", "sources"}
 
 
@@ -127,10 +154,10 @@ def recipe_of(name: str, changes: Mapping[str, str]) -> Recipe:
             raise SettingsError(f"unknown value {key!r} of a recipe; values: {', '.join(known)}")
         values[key] = _read(key, text, types[key])
     changed = replace(recipe, **values)
-    if min(changed.batch, changed.accumulation, changed.max_length, changed.save_steps) < 1 or not (
-        changed.epochs > 0 and changed.learning_rate > 0 and 0 <= changed.warmup < 1
-    ):
-        raise SettingsError("a recipe's numbers must be positive, and warmup a share below 1")
+    for key, (right, said) in _RIGHT.items():
+        value = getattr(changed, key)
+        if value is not None and not right(value):
+            raise SettingsError(f"{key}={value!r} of a recipe: {said}")
     return changed
 
 

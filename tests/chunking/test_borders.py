@@ -4,10 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chunking.borders import FEATURES, opening_evidence, opening_odds
+from chunking import baselines
+from chunking.borders import FEATURES, NOWHERE, cut_worth, opening_evidence, opening_odds
 from chunking.evaluation.published.comparison import border_counts, points_of_result
 from chunking.evaluation.published.data import from_markdown
 from chunking.hichunk import AssignLevels
@@ -72,6 +73,7 @@ def test_among_articles_only_an_article_opens_a_division() -> None:
     assert quoted[4] > _odds(*articles[:5], ZH, ZH, ZH)[6] + 2
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.one_of(st.text(max_size=30), st.sampled_from([ROW, HEADER, RULE, ZH, EN, "- a", "第一条 甲", ""])),
@@ -105,6 +107,65 @@ def test_gaps_count_where_a_paragraph_begins() -> None:
 def test_a_text_without_line_ends_may_be_divided_anywhere() -> None:
     text = " ".join(f"{number} {EN}" for number in range(PARAGRAPH // len(EN) + 2))
     assert all(gap > 0 for gap in _gaps(text))
+
+
+# --- worth of a cut --------------------------------------------------------------------------------------------
+
+
+def _table(text: str) -> SentenceVectors:
+    return SentenceVectors(text, HashedEmbedder(), count_words)
+
+
+@pytest.mark.parametrize(
+    ("title", "line"),
+    [
+        ("## 第四部分 急救措施", ZH),
+        ("第四部分 急救措施", ZH),
+        ("## First aid", EN),
+        ("SECTION 4 First aid", EN),
+    ],
+)
+def test_a_cut_stands_before_a_heading_and_never_behind_it(title: str, line: str) -> None:
+    text = f"{line}\n{line}\n{title}\n{line} {line}\n{line}\n"
+    table = _table(text)
+    worth = cut_worth(table)
+    at = [text[start:end].strip() for start, end in table.sentences].index(title)
+    assert int(np.argmax(worth)) == at - 1
+    assert worth[at - 1] > 0
+    assert int(np.argmin(worth)) == at
+    assert worth[at] < NOWHERE
+
+
+def test_inside_tables_and_paragraphs_a_cut_is_worth_least_but_behind_a_header() -> None:
+    text = f"{ZH}{ZH}\n{HEADER}\n{RULE}\n{ROW}\n{ROW}\n\n{EN} {EN}\n"
+    worth = cut_worth(_table(text))
+    assert [value > NOWHERE for value in worth] == [False, True, False, False, False, True, False]
+    assert max(worth[2:4]) < NOWHERE == worth[4] == worth[0]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.sampled_from([ROW, HEADER, RULE, ZH, EN, "# 甲", "## B", "- a", "第一条 甲", "", "\r"]),
+        max_size=30,
+    )
+)
+def test_every_boundary_has_a_worth(lines: list[str]) -> None:
+    table = _table("\n".join(lines))
+    worth = cut_worth(table)
+    assert worth.shape == (max(len(table) - 1, 0),)
+    assert np.isfinite(worth).all()
+
+
+@pytest.mark.parametrize("line", [ZH, EN])
+def test_semantic_breakpoints_are_never_inside_paragraphs_or_tables(line: str) -> None:
+    blocks = [f"{number} {line} {line[::-1]} {line}\n" for number in range(6)]
+    text = "".join([*blocks, f"{HEADER}\n{RULE}\n", *[f"{ROW}\n"] * 4, *blocks])
+    starts = [start for start, _ in baselines.semantic(_table(text), 500, percentile=30)][1:]
+    assert starts
+    lines = [0, *[index + 1 for index, char in enumerate(text) if char == "\n"]]
+    assert set(starts) <= set(lines)
+    assert not any(text.startswith((ROW, RULE), start) for start in starts)
 
 
 # --- the levels skill ----------------------------------------------------------------------------------------------

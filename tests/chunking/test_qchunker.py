@@ -263,9 +263,9 @@ def test_offline_completion_inserts_stated_words_within_the_length() -> None:
 # --- the debate ------------------------------------------------------------------------------------------------
 
 
-def _run(models: Models, text: str = SHEET, **options: Any) -> Any:
+def _run(models: Models, text: str = SHEET, size: int = 60, **options: Any) -> Any:
     language = "zh" if "甲" in text else "en"
-    return Segmenter(models, ChunkSettings(size=60, selection_samples=8, **options)).run(
+    return Segmenter(models, ChunkSettings(size=size, selection_samples=8, **options)).run(
         text, "qchunker", language
     )
 
@@ -276,11 +276,11 @@ def offline() -> Models:
 
 
 def test_offline_debate(offline: Models) -> None:
-    result = _run(offline)
+    result = _run(offline, size=40)
     assert "".join(SHEET[n.start : n.end] for n in result.leaves) == SHEET
     record = result.record
     assert record["outline"]["source"] == "offline"
-    assert len(record["segmenter"]["candidates"]) > 2
+    assert len(record["segmenter"]["candidates"]) > 1
     best = record["segmenter"]["candidates"][record["segmenter"]["selected"]]
     assert best["z"] == max(c["z"] for c in record["segmenter"]["candidates"] if c["z"] is not None)
     assert record["reviewer"]["counts"]["completed"] == len(result.completed) > 0
@@ -313,9 +313,13 @@ class Agents:
         self.answers = answers
 
     def __call__(self, request: Request) -> Any:
-        agent = AGENTS[request.body["response_format"]["json_schema"]["name"]]
+        agent = _agent(request)
         answer = self.answers.get(agent, DEFAULTS[agent])
         return answer(request) if callable(answer) else answer
+
+
+def _agent(request: Request) -> str:
+    return AGENTS[request.body["response_format"]["json_schema"]["name"]]
 
 
 AGENTS = {
@@ -563,7 +567,37 @@ def test_each_draw_goes_its_own_way_and_keeps_its_answers() -> None:
     assert len(server.calls()) == asked  # every draw's answers were found under its number
     drawn = first.record["segmenter"]["candidates"][:4]
     assert [candidate["origin"] for candidate in drawn] == [f"scripted, draw {n}" for n in range(4)]
-    assert len({candidate["k"] for candidate in drawn}) > 1
+    # what a draw left whole is cut at the same heading for its size
+    assert len({candidate["cut_for_size"] for candidate in drawn}) > 1
+
+
+@pytest.mark.parametrize("language", ["zh", "en"])
+def test_a_draw_is_held_to_the_size(language: str) -> None:
+    """The model makes one chunk of each window: what is over the size is cut, and that is counted apart."""
+
+    def one(request: Request) -> Any:
+        return {"heads": [inside(request.messages[1]["content"], "document")[:12]]}
+
+    with ModelServer(Agents(**SCRIPT | {"segment": one})) as server:
+        models = _models(server)
+        result = _long(models, language, completion=False)
+        models.close()
+    text, drawn = LONG[language], result.record["segmenter"]["candidates"][0]
+    chunks = [text[start:end] for start, end in spans_from_cuts(drawn["cuts"], len(text))]
+    assert all(models.count_tokens(chunk) <= 60 or len(split_sentences(chunk)) == 1 for chunk in chunks)
+    assert drawn["cut_for_size"] == drawn["k"] - sum(_agent(call) == "segment" for call in server.calls()) > 5
+    assert not any(
+        chunk.splitlines()[-1].startswith("##") for chunk in chunks
+    )  # headings stay with their text
+
+
+@pytest.mark.parametrize(
+    "text,heads",
+    [(SHEET, ["# 甲", "## 第四", "## 第十一"]), (EN_SHEET, ["# Meth", "## Section 4", "## Section 11"])],
+)
+def test_a_draw_within_the_size_stays_as_it_is(text: str, heads: list[str]) -> None:
+    drawn = _debate(text, segment={"heads": heads}).record["segmenter"]["candidates"][0]
+    assert (drawn["k"], drawn["cut_for_size"]) == (3, 0)
 
 
 def test_a_draw_refused_on_its_way_is_told_and_the_others_compete() -> None:

@@ -258,6 +258,10 @@ def test_answers_of_rules_are_refused_unless_they_are_asked_for(tmp_path: Path) 
         (task, who) for task in tasks for who in ("offline", "unknown")
     }
     assert "Not all answers are a model's" in (tmp_path / "yes" / "README.md").read_text("utf-8")
+    kept = {path.name: path.read_bytes() for path in (tmp_path / "yes").iterdir()}
+    with pytest.raises(SettingsError, match="holds records of discriminate, generate, refine"):
+        _builder(catalogue, tmp_path / "yes", tasks=("levels",))
+    assert {path.name: path.read_bytes() for path in (tmp_path / "yes").iterdir()} == kept
     assert all(r["origin"] for r in _records(tmp_path / "yes"))
     catalogue.close()
 

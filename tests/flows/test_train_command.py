@@ -41,7 +41,7 @@ def _run(*arguments: str) -> Result:
 
 def test_the_recipes_are_those_of_the_presets() -> None:
     for name in RECIPES:
-        (stated,) = [row.paper for row in load(name).not_applied if row.what == "training"]
+        (stated,) = [row.paper for row in load(name).not_applied if row.what.startswith("training")]
         recipe = RECIPES[name]
         assert "lr 1e-5" in stated
         assert recipe.learning_rate == 1e-5
@@ -74,7 +74,9 @@ def test_steps_and_cost_are_those_of_the_arithmetic() -> None:
 
 @pytest.mark.parametrize("changes,reason", [
     ({"lr": "1"}, "unknown value 'lr'"), ({"batch": "two"}, "batch='two'"), ({"bf16": "1"}, "bf16='1'"),
-    ({"warmup": "2"}, "a share below 1"), ({"batch": "0"}, "must be positive"),
+    ({"warmup": "2"}, "a share below 1"), ({"batch": "0"}, "batch=0.*at least 1"), ({"scheduler": "foo"}, "one of linear"),
+    ({"learning_rate": "inf"}, "between 0 and 1"), ({"learning_rate": "nan"}, "between 0 and 1"), ({"epochs": "1e9"}, "at most"),
+    ({"max_steps": "0"}, "or -1"), ({"max_steps": "-7"}, "or -1"), ({"seed": "-1"}, "seed=-1"),
 ])  # fmt: skip
 def test_wrong_values_of_a_recipe_are_named(changes: dict[str, str], reason: str) -> None:
     with pytest.raises(SettingsError, match=reason):
@@ -109,9 +111,21 @@ def test_records_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
     assert _run(*given, "--allow-offline").exit_code == 0
     file = tmp_path / "levels.train.jsonl"
     file.write_text('{"messages": [{"role": "user", "content": "?"}]}\n')
-    assert "line 1: a chat record ends with the assistant" in _refused(*given)
-    file.write_text("[]\n")
-    assert "line 1: not a chat record" in _refused(*given)
+    assert "line 1: not a chat record (messages: " in _refused(*given)
+    asked, said = '{"role": "user", "content": "?"}', '{"role": "assistant", "content": "!"}'
+    file.write_text(f'{{"messages": [{said}, {said}]}}\n')
+    assert "line 1: a chat record ends with a question and the assistant's answer" in _refused(*given)
+    for broken in (f'{{"messages": [{asked}, {said}], "tokens": "many"}}', "[]", "[" * 100_000, "{"):
+        file.write_text(broken + "\n")
+        assert "line 1: not a chat record" in _refused(*given)
+    for base in ("", " ", str(tmp_path / "nowhere")):
+        assert "--base" in _refused(*given, "--base", base)
+    sums = file.with_name("checksums.txt")
+    sums.write_text("")
+    assert "was not finished" in _refused(*given)
+    sums.write_text(f"{'0' * 64}  levels.train.jsonl\n")
+    assert "is not as it was built" in _refused(*given)
+    sums.unlink()
     file.write_text("")
     file.with_name("levels.validation.jsonl").write_text("")
     assert "no records of levels" in _refused(*given)

@@ -94,10 +94,18 @@ def read_text(path: Path) -> str:
 
 def read_json(path: Path) -> Any:
     """A JSON file. Raises BenchmarkError with the line."""
+    return _parsed(read_text(path), str(path))
+
+
+def _parsed(text: str, where: str) -> Any:
+    """JSON; endless numbers and depths, which the parser has errors of its own for, are none."""
     try:
-        return json.loads(read_text(path))
+        return json.loads(text)
     except json.JSONDecodeError as error:
-        raise BenchmarkError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from error
+        line = f", line {error.lineno}" if "\n" in text else ""
+        raise BenchmarkError(f"{where}{line}: not JSON ({error.msg})") from error
+    except (ValueError, RecursionError) as error:
+        raise BenchmarkError(f"{where}: no JSON that can be read ({error})") from error
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
@@ -133,17 +141,14 @@ def _by_lines(text: str) -> bool:
     """Whether a JSON file holds an object a line."""
     first = text.lstrip().split("\n", 1)
     try:
-        json.loads(first[0])
-    except json.JSONDecodeError:
+        _parsed(first[0], "")
+    except BenchmarkError:
         return False
     return len(first) > 1 and bool(first[1].strip())
 
 
 def _object(path: Path, number: int, line: str) -> dict[str, Any]:
-    try:
-        value = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise BenchmarkError(f"{path}, line {number}: not JSON ({error.msg})") from error
+    value = _parsed(line, f"{path}, line {number}")
     if not isinstance(value, dict):
         raise BenchmarkError(f"{path}, line {number}: expected an object")
     return value
