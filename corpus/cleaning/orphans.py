@@ -10,6 +10,8 @@ a place beside the table. Settling what is settled changes nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Container
+
 from lxml import etree
 
 from corpus.cleaning.measure import BLOCKS, INVISIBLE
@@ -22,7 +24,7 @@ _CELLS = frozenset({"td", "th"})
 _PARTS = _ROWS | {"caption", "colgroup", "col"}
 _COLUMNS = frozenset({"col"})
 _FRAMES = _SECTIONS | {"table", "colgroup"}  # what holds parts of a table, and nothing that is shown
-_TAKEN_OUT = "taken-out"
+_TAKEN_OUT, _MADE = "taken-out", "made"
 _TERMS = frozenset({"dt", "dd"})
 _PARENTS = {
     "caption": frozenset({"table"}),
@@ -90,43 +92,52 @@ def _foster(root: Element) -> bool:
     """Text and blocks that stand between the parts of a table: into a cell, or beside the table."""
     found = False
     for row in root.iter("tr"):
-        for cell in _gathered(row, _CELLS):
-            cell.tag = "td"
-            found = True
+        found = bool(_gathered(row, _CELLS)) or found
     for table in list(root.iter("table")):
         found = _beside_table(table) or found
     return found
 
 
 def _gathered(whole: Element, parts: frozenset[str]) -> list[Element]:
-    """Put each stretch of text and elements between the parts of a whole into a ``div``, in place."""
-    made: list[Element] = []
+    """What is shown between the parts of a whole: in a row a cell for each stretch of it; else blocks, and paragraphs of the rest."""
+    found: list[Element] = []
+    apart: Container[object] = () if whole.tag == "tr" else BLOCKS
     stretch: Element | None = None
-    if whole.text and whole.text.strip():
-        stretch = etree.Element("div")
-        stretch.text, whole.text = whole.text, None
-        whole.insert(0, stretch)
-        made.append(stretch)
-    for child in [*whole]:
-        if child is stretch:
+    for child in (None, *whole):
+        if child is not None:
+            if child.tag in parts or child.tag in apart:
+                stretch = None
+                if child.tag not in parts and _says(child):
+                    found.append(child)
+            elif stretch is not None:
+                stretch.append(child)  # takes its tail along
+                continue
+            elif _says(child):
+                stretch = _made(child.addprevious, found)
+                stretch.append(child)
+                continue
+        text = whole.text if child is None else child.tail
+        if not text or text.isspace():
             continue
-        if child.tag in parts:
-            stretch = None
-        elif stretch is not None:
-            stretch.append(child)  # takes its tail along
-            continue
-        elif _says(child):
-            stretch = etree.Element("div")
-            child.addprevious(stretch)
-            stretch.append(child)
-            made.append(stretch)
-            continue
-        if child.tail and child.tail.strip():
-            stretch = etree.Element("div")
-            stretch.text, child.tail = child.tail, None
-            child.addnext(stretch)
-            made.append(stretch)
-    return made
+        if child is None:
+            whole.text = None
+            stretch = _made(lambda made: whole.insert(0, made), found)
+        else:
+            child.tail = None
+            stretch = _made(child.addnext, found)
+        stretch.text = text
+    for stretch in found:
+        if stretch.tag == _MADE:
+            blocks = next(stretch.iter(*BLOCKS), None) is not None
+            stretch.tag = "td" if whole.tag == "tr" else "div" if blocks else "p"
+    return found
+
+
+def _made(put: Callable[[Element], None], found: list[Element]) -> Element:
+    stretch = etree.Element(_MADE)
+    put(stretch)
+    found.append(stretch)
+    return stretch
 
 
 def _beside_table(table: Element) -> bool:
@@ -155,32 +166,16 @@ def _beside_table(table: Element) -> bool:
                 elif part.tag == "tr":
                     leading = len(strays)
     leading = len(strays) if leading < 0 else leading
-    for stretch in strays[:leading]:
-        table.addprevious(_plain(stretch))
+    for stray in strays[:leading]:
+        table.addprevious(stray)
     place, tail, table.tail = table, table.tail, None
-    for stray in map(_plain, strays[leading:]):
+    for stray in strays[leading:]:
         place.addnext(stray)
         place = stray
     place.tail = tail
     if strays and next(table.iter("tr", "caption", "img"), None) is None:
         drop(table)
     return bool(strays)
-
-
-def _plain(stretch: Element) -> Element:
-    """A stretch as what it is: the one block in it, a paragraph, or a ``div``; no two of them run into each other."""
-    bare = not (stretch.text and stretch.text.strip())
-    if bare and len(stretch) == 1 and stretch[0].tag in BLOCKS:
-        only = stretch[0]
-        if not (only.tail and only.tail.strip()):
-            only.tail = None
-            drop(stretch)
-            return only
-    blocks = stretch.iter(*BLOCKS)
-    next(blocks)  # the stretch itself
-    if next(blocks, None) is None:
-        stretch.tag = "p"
-    return stretch
 
 
 def _says(element: Element) -> bool:

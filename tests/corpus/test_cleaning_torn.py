@@ -79,12 +79,12 @@ def test_torn_tables_and_lists_lose_nothing_and_settle_at_once(parts: list[str])
         ("<table><thead>" * 6 + "闪点 -11 °C" + "</thead></table>" * 6, "<p>闪点 -11 °C</p>"),
         ("<thead>" * 5 + '"281</td></tr><tr><td wi', '</p><p>"281</p>'),
         ("<table>" * 9 + "<p>5.5 °C</p><tr><td>x</td></tr>", "</p><p>5.5 °C</p><table><tr>"),
-        ("<ul><span>法规</span><table><thead><span>H225</span><table><thead><span>P210</span>", "<ul><span>法规</span><div><span>H225</span><p><span>P210</span></p></div></ul>"),
+        ("<ul><span>法规</span><table><thead><span>H225</span><table><thead><span>P210</span>", "<ul><span>法规</span><p><span>H225</span></p><p><span>P210</span></p></ul>"),
         # a table that stands in a row without a cell: its loose text has a cell in the row
         ("<table><tr><table><h2></h2><tr></tr><tbody>闪点 -11 °C", "<p>闪点 -11 °C</p></td>"),
         # what tables kept apart stays apart: 10 and 20 are not 1020
-        ("<table><b>10</b><table><b>20</b></table></table>", "<div><b>10</b><p><b>20</b></p></div></main>"),
-        ("<table>10<form>20<tr><td>x</td></tr>40</form>30</table>", "<div>10 20</div><table><tr><td>x</td></tr></table><p>40 30</p>"),
+        ("<table><b>10</b><table><b>20</b></table></table>", "<p><b>10</b></p><p><b>20</b></p></main>"),
+        ("<table>10<form>20<tr><td>x</td></tr>40</form>30</table>", "<p>10</p><p> 20</p><table><tr><td>x</td></tr></table><p>40 30</p>"),
         # one stretch is one cell or one paragraph: a value keeps its sign and its unit
         ("<table><tr>闪点 <b>-11</b> °C<td>x</td></tr></table>", "<td>闪点 <b>-11</b> °C</td><td>x</td>"),
         ("<table>闪点 <b>-11</b> °C<tr><td>x</td><td>y</td></tr></table>", "<p>闪点 <b>-11</b> °C</p><table><tr><td>x</td>"),
