@@ -203,6 +203,25 @@ def _shortcut_checks(path: Path, answers: tuple[str, ...]) -> Iterator[Check]:
             yield Check(Proof(pair, {"left": path.keys[0], "right": answer}), "direct_edge", expected=())
 
 
+def _matter_checks(path: Path) -> Iterator[Check]:
+    """A solution or another mixture that fits too is a "substance" to who reads the question: there must be none."""
+    metapath = path.metapath
+    at = metapath.bridge or metapath.answer
+    if metapath.labels[at] != NodeLabel.SUBSTANCE:
+        return
+    if metapath.bridge:
+        known: tuple[int, ...] = (0,)
+        labels, hops = metapath.labels[: at + 1], metapath.hops[:at]
+    else:
+        known = (0, *metapath.fixed)
+        labels, hops = metapath.labels, metapath.hops
+    fixed = tuple((node, f"q.n{node}") for node in known)
+    mixed = tuple(NodeLabel.MIXTURE if node == at else label for node, label in enumerate(labels))
+    yield Check(
+        Proof(queries.path_answers(mixed, hops, fixed, at), path.parameters()), "mixture_too", expected=()
+    )
+
+
 def _worded(
     ctx: Context, store: GraphStore, metapath: Metapath, paths: Sequence[Path]
 ) -> Iterator[Candidate]:
@@ -300,7 +319,7 @@ def _candidate(ctx: Context, path: Path, answers: tuple[str, ...], language: Lan
         metapath=metapath.text,
         hops=len(metapath.hops),
         nodes=path.keys,
-        checks=tuple(_shortcut_checks(path, answers)),
+        checks=(*_shortcut_checks(path, answers), *_matter_checks(path)),
         difficulty={"cross_language": all(fact.language != language for fact in shown)},
     )
 

@@ -43,6 +43,7 @@ class Reason(StrEnum):
     PROOF_DIFFERS = "proof_gives_other_answers"
     SHORTCUT = "shortcut"
     DIRECT_EDGE = "direct_edge"
+    MIXTURE_TOO = "mixture_too"
     HUB = "hub"
     OTHER_ENTRIES = "evidence_names_other_un_numbers"
     LIST_INCOMPLETE = "list_not_complete_in_text"

@@ -173,3 +173,26 @@ def test_nodes_and_spans(held: Held, tmp_path: Path) -> None:
         assert len(set(candidate.nodes)) == len(candidate.nodes)
         assert candidate.hops == len(BY_TEXT[candidate.metapath].hops) >= 2
         assert len({(r.document_id, r.start, r.end) for r in candidate.references}) >= 2
+
+
+def test_a_solution_that_fits_too_costs_the_question(held: Held) -> None:
+    """ "Which substance …" has no single answer where a mixture is meant by the same words; last, since it adds a sheet."""
+    world, candidates = held
+    shared = next(c for c in candidates if c.template == "shared")
+    entry = next(c for c in candidates if c.template == "entry_value")
+    assert world.verdict(shared) == world.verdict(entry) == ""
+    solution = "mixture:硫酸溶液"
+    ends = [
+        (hop[0], BY_TEXT[shared.metapath].labels[at], shared.proof.parameters[f"n{at}"])
+        for hop, at in zip(BY_TEXT[shared.metapath].hops[::2], (1, 3), strict=True)
+    ]
+    ends.append((R.SHIPPED_AS, L.TRANSPORT_ENTRY, entry.proof.parameters["n0"]))
+    with world.catalogue.writing() as session:
+        entity(session, solution, zh="硫酸溶液", label=L.MIXTURE)
+        sheet = Sheet("硫酸溶液", "zh", url="http://sample.test/solution")
+        for relation, label, key in ends:
+            sheet.fact(solution, relation, label, key, sheet.line(2, f"硫酸溶液：{key}。"), object=key, properties={"zh": key})  # fmt: skip
+        sheet.store(session)
+    world.load()
+    assert world.verdict(shared) == "mixture_too"
+    assert world.verdict(entry) == "mixture_too"
