@@ -131,11 +131,12 @@ def _pearson(left: Floats, right: Floats) -> float | None:
 
 
 def completion_rows(session: Session, models: Models, settings: EvaluationSettings) -> list[Evaluation]:
-    """Table ``completion``: perplexity of completed chunks before and after, and the paired difference.
+    """Table ``completion``: token losses of completed chunks before and after, their difference, perplexities.
 
     A seeded subset of ``evaluation.completion_sample`` chunks that QChunker
-    completed; the mean is over chunks, by language and in all. Losses are of the
-    perplexity backend in force, each text alone.
+    completed, by language: the mean loss over chunks in nats a token, each text alone,
+    and its exponential (a mean of perplexities would be that of the few strangest
+    chunks). Losses are of the perplexity backend in force; languages are never averaged.
     """
     chosen = _completed_chunks(session, settings)
     if not chosen:
@@ -153,21 +154,31 @@ def completion_rows(session: Session, models: Models, settings: EvaluationSettin
         row = session.get_one(Document, document)
         perplexity = backgrounds.perplexity(row.text)
         for before, after in pairs:
-            losses = np.exp([perplexity.loss(before), perplexity.loss(after)])
+            losses = (perplexity.loss(before), perplexity.loss(after))
             if np.isfinite(losses).all():
-                found[row.language or "?"].append((float(losses[0]), float(losses[1])))
-    found["all"] = [pair for language in sorted(found) for pair in found[language]]
+                found[row.language or "?"].append(losses)
     rows = []
     for language, values in sorted(found.items()):
         old, new = [pair[0] for pair in values], [pair[1] for pair in values]
         setting = {"language": language, "perplexity": name, "sample": settings.completion_sample}
-        for metric, estimate in (
-            ("perplexity_before", bootstrap.mean(old)),
-            ("perplexity_after", bootstrap.mean(new)),
-            ("difference", bootstrap.difference(new, old)),
+        before_, after_ = bootstrap.mean(old), bootstrap.mean(new)
+        for metric, estimate, unit in (
+            ("loss_before", before_, "nats per token"),
+            ("loss_after", after_, "nats per token"),
+            ("loss_difference", bootstrap.difference(new, old), "nats per token"),
+            ("perplexity_before", _exponential(before_), "e^mean loss"),
+            ("perplexity_after", _exponential(after_), "e^mean loss"),
         ):
-            rows.append(_row("completion", _COMPLETED, metric, estimate, "perplexity per token", setting))
+            rows.append(_row("completion", _COMPLETED, metric, estimate, unit, setting))
     return rows
+
+
+def _exponential(estimate: Estimate) -> Estimate:
+    value, low, high = (
+        None if part is None else round(float(np.exp(part)), 6)
+        for part in (estimate.value, estimate.low, estimate.high)
+    )
+    return Estimate(value, low, high, estimate.n)
 
 
 def _completed_chunks(session: Session, settings: EvaluationSettings) -> list[tuple[str, str, str]]:

@@ -39,6 +39,8 @@ _PARTS: dict[str, dict[str, Any]] = {
     "reviewer": {"chunks": [], "counts": {}},
 }
 _ENTRY: dict[str, Any] = {"source": "", "discarded": [], "review_refused": "", "kept": ""}
+_CANDIDATE: dict[str, Any] = {"origin": "", "k": None, "li": None, "sd": None, "z_li": None, "z_sd": None, "z": None,
+                              "why_not": "", "heads_not_found": [], "heads_found_fuzzily": 0}  # fmt: skip
 _WORDS = re.compile(r"[㐀-鿿]|\w+|\s+|[^\w\s]")
 
 
@@ -63,6 +65,7 @@ class Listed:
 
     file: str
     title: str
+    address: str
     language: str
     sources: tuple[str, ...]
     candidates: int
@@ -161,16 +164,18 @@ def _ordered(session: Session, ids: Sequence[str]) -> Iterator[Partition]:
 def _page(document: Document, partition: Partition, chunks: Sequence[Chunk]) -> dict[str, Any]:
     record = partition.record or {}
     outline, segmenter, reviewer = (_part(record, name) for name in _PARTS)
-    entries = {entry["chunk"]: entry for entry in reviewer.get("chunks", [])}
+    entries = {entry["chunk"]: entry for entry in reviewer["chunks"] if "chunk" in entry}
     told = [
         _told(document.text, chunk, number, entries.get(number, {})) for number, chunk in enumerate(chunks)
     ]
-    candidates = segmenter.get("candidates", [])
+    candidates = [{**_CANDIDATE, **candidate} for candidate in segmenter["candidates"]]
+    segmenter["candidates"] = candidates
     sources = {outline.get("source", "")} | {entry.get("source", "") for entry in entries.values()}
     sources |= {candidate["origin"].partition(":")[0].partition(",")[0] for candidate in candidates}
     row = Listed(
         file=f"d-{digest('debate page', document.document_id)[:20]}.html",
         title=document.title or document.identity,
+        address=document.url or document.identity,
         language=document.language,
         sources=tuple(sorted(sources - {""})),
         candidates=len(candidates),

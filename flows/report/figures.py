@@ -101,10 +101,8 @@ def recall_bars(rows: Sequence[Evaluation], metric: str) -> str:
     figure, axes = _new(6.4, 0.42 * max(len(rows), 2) + 0.9)
     positions = range(len(rows))
     values = [row.value or 0.0 for row in rows]
-    low = [max(0.0, (row.value or 0.0) - row.low) if row.low is not None else 0.0 for row in rows]
-    high = [max(0.0, row.high - (row.value or 0.0)) if row.high is not None else 0.0 for row in rows]
     axes.barh(
-        positions, values, xerr=[low, high], color=ACCENT, height=0.6, error_kw={"ecolor": INK, "lw": 1}
+        positions, values, xerr=_errors(rows), color=ACCENT, height=0.6, error_kw={"ecolor": INK, "lw": 1}
     )
     axes.set_yticks(list(positions), [row.method for row in rows])
     axes.invert_yaxis()
@@ -162,20 +160,10 @@ def level_curve(rows: Sequence[Evaluation]) -> str:
         own = [row for row in rows if row.method == method and row.value is not None]
         own.sort(key=lambda row: str(row.setting["max_level"]))  # 1 … 4, all
         values = [row.value or 0.0 for row in own]
-        errors = [
-            [
-                value - (row.low if row.low is not None else value)
-                for value, row in zip(values, own, strict=True)
-            ],
-            [
-                (row.high if row.high is not None else value) - value
-                for value, row in zip(values, own, strict=True)
-            ],
-        ]
         axes.errorbar(
             [str(row.setting["max_level"]) for row in own],
             values,
-            yerr=errors,
+            yerr=_errors(own),
             color=colour,
             marker="o",
             markersize=4,
@@ -184,32 +172,37 @@ def level_curve(rows: Sequence[Evaluation]) -> str:
         )
     axes.set_xlabel("deepest level")
     axes.set_ylabel("evidence recall")
-    axes.legend(frameon=False, fontsize=8)
+    axes.margins(y=0.35)
+    axes.legend(frameon=False, fontsize=8, loc="upper left")
     return _svg(figure)
 
 
 def completion_bars(rows: Sequence[Evaluation]) -> str:
-    """Perplexity of completed chunks before and after, by language, with intervals."""
+    """Mean token loss of completed chunks before and after, by language, with intervals."""
     by_key = {(str(row.setting["language"]), row.metric): row for row in rows}
-    languages = sorted({language for language, _ in by_key}, key=lambda name: (name == "all", name))
+    languages = sorted({language for language, _ in by_key})
     figure, axes = _new(6.4, 2.8)
-    for side, (metric, colour) in enumerate((("perplexity_before", "#c9d1d9"), ("perplexity_after", ACCENT))):
+    for side, (metric, colour) in enumerate((("loss_before", "#c9d1d9"), ("loss_after", ACCENT))):
         own = [by_key[language, metric] for language in languages]
         values = [row.value or 0.0 for row in own]
-        errors = [
-            [v - (row.low if row.low is not None else v) for v, row in zip(values, own, strict=True)],
-            [(row.high if row.high is not None else v) - v for v, row in zip(values, own, strict=True)],
-        ]
         places = [place + (side - 0.5) * 0.36 for place in range(len(languages))]
-        axes.bar(places, values, width=0.34, yerr=errors, color=colour, label=metric.removeprefix("perplexity_"),
+        axes.bar(places, values, width=0.34, yerr=_errors(own), color=colour, label=metric.removeprefix("loss_"),
                  error_kw={"ecolor": INK, "lw": 1})  # fmt: skip
-    counts = [by_key[language, "perplexity_before"].n for language in languages]
+    counts = [by_key[language, "loss_before"].n for language in languages]
     axes.set_xticks(
         range(len(languages)), [f"{name}, n = {n}" for name, n in zip(languages, counts, strict=True)]
     )
-    axes.set_ylabel("perplexity per token")
-    axes.legend(frameon=False, fontsize=8)
+    axes.set_ylabel("mean loss (nats per token)")
+    axes.margins(y=0.3)
+    axes.legend(frameon=False, fontsize=8, loc="upper right", ncols=2)
     return _svg(figure)
+
+
+def _errors(rows: Sequence[Evaluation]) -> list[list[float]]:
+    """Distances from values to both ends of their intervals; 0 where there is none."""
+    low = [0.0 if row.low is None or row.value is None else max(0.0, row.value - row.low) for row in rows]
+    high = [0.0 if row.high is None or row.value is None else max(0.0, row.high - row.value) for row in rows]
+    return [low, high]
 
 
 def network(edges: Sequence[tuple[str, str, str]], names: dict[str, tuple[str, str]]) -> dict[str, Any]:

@@ -111,7 +111,9 @@ def _studies(tables: dict[str, list[Evaluation]]) -> list[tuple[str, Markup]]:
     drawn = {
         "lambda": (
             "ChunkScore and answers: Pearson's r over the chunk methods between mean ChunkScore and mean ROUGE-L, "
-            "by λ; the band draws documents and questions anew, not methods.",
+            "by λ. The band (percentiles) draws documents and questions anew, not methods; noise in the means pulls "
+            "the drawn r towards 0, so that with few methods that lie close together the curve can leave its band: "
+            "then it says nothing.",
             figures.lambda_curve,
         ),
         "levels": (
@@ -120,7 +122,8 @@ def _studies(tables: dict[str, list[Evaluation]]) -> list[tuple[str, Markup]]:
             figures.level_curve,
         ),
         "completion": (
-            "Completion: perplexity of the chunks that QChunker completed, before and after; each text alone.",
+            "Completion: mean token loss of the chunks that QChunker completed, before and after, each text alone; "
+            "perplexity is its exponential. Languages have tokens of their own and are not compared.",
             figures.completion_bars,
         ),
     }

@@ -84,6 +84,8 @@ RECIPES: Mapping[str, Recipe] = {
             "checkpointing": "ours: memory only",
             "optimizer": "ours: not stated",
             "max_grad_norm": "ours: not stated",
+            "seed": "ours: not stated",
+            "max_steps": "ours: whole epochs",
         },
     ),
     "hichunk-paper": Recipe(
@@ -99,6 +101,7 @@ RECIPES: Mapping[str, Recipe] = {
             "base": "paper: Qwen3-4B",
             "learning_rate": "paper",
             "sequences": "paper: batch 64",
+            "accumulation": "follows from sequences, batch and devices",
             "batch": "code",
             "scheduler": "code",
             "warmup": "code",
@@ -109,6 +112,8 @@ RECIPES: Mapping[str, Recipe] = {
             "checkpointing": "ours: memory only",
             "optimizer": "ours: not stated",
             "max_grad_norm": "ours: not stated",
+            "seed": "ours: not stated",
+            "max_steps": "ours: whole epochs",
         },
     ),
 }

@@ -160,12 +160,13 @@ def test_completion_is_measured_by_language_and_paired(catalogue: Catalogue) -> 
         (seconds,) = time_rows(session, ["qchunker"], SETTINGS)
     assert (seconds.value, seconds.n) == (2.0, 3)
     found = {(row.setting["language"], row.metric): row for row in rows}
-    assert {language for language, _ in found} == {"zh", "en", "all"}
-    for language, n in (("zh", 1), ("en", 1), ("all", 2)):
-        before, after = found[language, "perplexity_before"], found[language, "perplexity_after"]
-        assert before.n == n
+    assert {language for language, _ in found} == {"zh", "en"}
+    for language in ("zh", "en"):
+        before, after = found[language, "loss_before"], found[language, "loss_after"]
+        assert before.n == 1
         assert before.value is not None
         assert after.value is not None
-        assert before.value > 1
-        assert found[language, "difference"].value == pytest.approx(after.value - before.value, abs=1e-5)
+        assert before.value > 0
+        assert found[language, "loss_difference"].value == pytest.approx(after.value - before.value, abs=1e-5)
+        assert found[language, "perplexity_after"].value == pytest.approx(np.exp(after.value), rel=1e-4)
         assert "ngram" in before.setting["perplexity"]
