@@ -33,6 +33,9 @@ FUNCTION_GROUPS = {
     "head_link": ("base",),
 }
 UNWRAPPED = ("form", "fieldset", "label", "marquee", "blink")
+_BETWEEN_PARTS = frozenset({"table", "thead", "tbody", "tfoot", "tr", "colgroup"})
+_PARTS = frozenset({"thead", "tbody", "tfoot", "tr", "td", "th", "caption", "colgroup", "col"})
+_BLOCK_FRAMES = ("form", "fieldset", "marquee")
 _URL_ATTRIBUTES = ("href", "src", "action", "formaction", "background", "poster", "data", "srcset", "cite")
 _BAD_SCHEME = re.compile(r"^[\s\x00-\x20]*(?:javascript|vbscript|data|livescript|mocha)\s*:", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9:_-]*")
@@ -64,6 +67,7 @@ def clean_functions(root: Element) -> Counter[str]:
     wrapped = sum(1 for _ in root.iter(*UNWRAPPED))
     if wrapped:
         removed["form"] += wrapped
+        _keep_apart(root)
         etree.strip_tags(root, *UNWRAPPED)
     for element in root.iter("*"):
         if not _is_name(element.tag):  # torn markup; it would not be read back as it stands
@@ -77,6 +81,20 @@ def clean_functions(root: Element) -> Counter[str]:
             if function := _function_of(name):
                 _clean_attribute(element, name, function, removed)
     return removed
+
+
+def _keep_apart(root: Element) -> None:
+    """Frames that are blocks and hold text of their own become blocks: "10", "20" in a form, must not become "1020".
+
+    Those that only hold blocks go without a trace, and so do those between the parts of a table.
+    """
+    for frame in list(root.iter(*_BLOCK_FRAMES)):
+        parent = frame.getparent()
+        if parent is None or parent.tag in _BETWEEN_PARTS or any(child.tag in _PARTS for child in frame):
+            continue
+        own = [frame.text, *(child.tail for child in frame)]
+        if any(text and text.strip() for text in own) or any(child.tag not in BLOCKS for child in frame):
+            frame.tag = "div"
 
 
 @lru_cache(maxsize=1024)

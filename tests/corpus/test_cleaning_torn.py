@@ -167,3 +167,13 @@ def test_the_offline_refinement_leaves_what_it_would_change() -> None:
     assert not refined.unrefined
     assert refined.text.startswith(text[:end])
     assert "每个堆垛的总量，不得多于二十吨" in refined.text  # the other one is tidied
+
+
+@pytest.mark.parametrize("frame", ["form", "fieldset", "marquee"])
+@pytest.mark.parametrize("inside", ["20", "<b>20</b>", "<span>20</span> °C"])
+def test_text_in_a_frame_is_not_joined_with_what_stands_before_it(frame: str, inside: str) -> None:
+    for around in ("{}", "<table><tr><td>{}</td><td>x</td></tr></table>"):
+        page = cleaned(BODY + around.format(f"<div>flash point 10<{frame}>{inside}</{frame}>30</div>"))
+        assert re.findall(r"\d+", page.text)[-3:] == ["10", "20", "30"], page.text
+        assert frame not in page.html
+        assert cleaned(page.html).html == page.html
