@@ -265,7 +265,21 @@ def _torn(text: str, start: int, end: int) -> bool:
 
 
 def _readings(text: str, start: int, end: int) -> list[_Reading]:
-    return [r for m in _QUANTITY.finditer(text, start, end) if (r := _reading(m)) is not None]
+    matches = [m for m in _QUANTITY.finditer(text, start, end) if not _chained(m)]
+    return [r for m in matches if (r := _reading(m)) is not None]
+
+
+_AGAIN = re.compile(r"\s*[~–—-]\s*\d")
+_BEFORE_IT = re.compile(r"\d\s?(?:°\s?[CF]|℃|K|%|[khM]?Pa)?\s*$")
+
+
+def _chained(match: re.Match[str]) -> bool:
+    """ "12℃~14℃~16℃": three numbers joined are no range, whatever two of them look like."""
+    text, end = match.string, match.end()
+    if match["high"] and match["sep"].strip() in "~–—-" and _AGAIN.match(text, end):
+        return True
+    led = (match["op"] or "").strip() == "~"
+    return led and bool(_BEFORE_IT.search(text[max(0, match.start() - 8) : match.start()]))
 
 
 def _reading(match: re.Match[str]) -> _Reading | None:
@@ -388,9 +402,14 @@ def _segment(
     return _assemble(text, start, end, wanted, others)
 
 
+_BASIS = re.compile(r"(?:\bair|\bwater|\bH2O|\bhydrogen|空气|水|氢气?)\s*=\s*$", re.IGNORECASE)
+
+
 def _free(text: str, reading: _Reading) -> bool:
     """Whether a number without unit stands alone, not inside a word, a name or an equation."""
     before = text[max(0, reading.start - 1) : reading.start]
+    if _BASIS.search(text[max(0, reading.start - 12) : reading.start]):
+        return False  # "air = 1": what a density is relative to
     # a locant ("2-propanol", "2-丙醇") is no number of its own
     return not re.match(r"[A-Za-z=_]", before) and not re.match(
         r"[A-Za-z=_]|-[A-Za-z一-鿿]", text[reading.end :]

@@ -14,8 +14,8 @@ from kg.extraction.vocabulary import COMMA, shadow
 from kg.schema import NodeLabel, Polarity, Relation
 
 _REACH = 400
-_VALUED = frozenset({NodeLabel.MEASUREMENT, NodeLabel.EXPOSURE_LIMIT, NodeLabel.TOXICITY})
-_CODED = frozenset({Relation.HAS_H, Relation.HAS_P})
+VALUED = frozenset({NodeLabel.MEASUREMENT, NodeLabel.EXPOSURE_LIMIT, NodeLabel.TOXICITY})
+CODED = frozenset({Relation.HAS_H, Relation.HAS_P})
 _LISTED = frozenset(
     {
         Relation.INCOMPATIBLE_WITH, Relation.DECOMPOSES_TO, Relation.BURNS_TO, Relation.EXTINGUISHED_BY,
@@ -73,9 +73,9 @@ _NO_NEED = re.compile(
     re.IGNORECASE,
 )
 _SINGULAR = re.compile(r"\b(?:does|is|was|has|excepted|excluded)\b|除外", re.IGNORECASE)
-_BUT = re.compile(r"\b(?:but|however|rather|instead)\b|但|而是|而为|而属于|而应|仍", re.IGNORECASE)
+BUT = re.compile(r"\b(?:but|however|rather|instead)\b|但|而是|而为|而属于|而应|仍", re.IGNORECASE)
 
-_HARD = re.compile(r"[\n|。;；!?！？]|(?<=[a-z]{4})\.\s+(?=[A-Z(])|(?<=[)%\d])\.\s+(?=[A-Z])")
+HARD = re.compile(r"[\n|。;；!?！？]|(?<=[a-z]{4})\.\s+(?=[A-Z(])|(?<=[)%\d])\.\s+(?=[A-Z])")
 _CODE = re.compile(r"(?:EUH|[HP])\d{3}[A-Za-z]{0,2}(?:\s*\+\s*[HP]?\d{3}[A-Za-z]{0,2})*")
 _FILLER = re.compile(
     r"\b(?:carry|carries|longer|subject|ADR|have|has|bear|applicable|classified|assigned|required|listed|needed|as|for|with|to|the|be|been|meet|meeting|meets|criteria|of|hazard|statements?|codes?|category|cat|an?|any|is|are|and|or|in|also)\b"
@@ -106,38 +106,38 @@ def taken_back(draft: Draft, text: str) -> bool:
     left, right = max(0, draft.start - _REACH), min(len(text), draft.end + _REACH)
     plain = shadow(text[left:right])
     quote = (draft.start - left, draft.end - left)
-    found = _anchors(draft, plain, quote)
+    found = anchors(draft, plain, quote)
     return any(_denied_at(draft, plain, quote, anchor) for anchor in found)
 
 
-def _anchors(draft: Draft, plain: str, quote: tuple[int, int]) -> list[tuple[int, int]]:
+def anchors(draft: Draft, plain: str, quote: tuple[int, int]) -> list[tuple[int, int]]:
     """Where the object stands in the quote; the last place for a value that a label repeats."""
     words = plain[quote[0] : quote[1]]
     wanted = shadow(draft.object).strip()
     if draft.relation is Relation.SHIPPED_AS:
         wanted = re.sub(r"\D", "", wanted)
-    if draft.relation in _CODED:
+    if draft.relation in CODED:
         code = _CODE.match(words)
         if code:
             return [(quote[0], quote[0] + code.end())]
     spots = [m.span() for m in re.finditer(re.escape(wanted), words, re.IGNORECASE)] if wanted else []
     if not spots:
         return []
-    spots = spots[-1:] if draft.object_label in _VALUED else spots[:1]
+    spots = spots[-1:] if draft.object_label in VALUED else spots[:1]
     return [(quote[0] + a, quote[0] + b) for a, b in spots]
 
 
 def _denied_at(draft: Draft, plain: str, quote: tuple[int, int], anchor: tuple[int, int]) -> bool:
-    begin = max((m.end() for m in _HARD.finditer(plain, 0, anchor[0])), default=0)
-    stop = next((m.start() for m in _HARD.finditer(plain, anchor[1])), len(plain))
+    begin = max((m.end() for m in HARD.finditer(plain, 0, anchor[0])), default=0)
+    stop = next((m.start() for m in HARD.finditer(plain, anchor[1])), len(plain))
     before, after = plain[begin : anchor[0]], plain[anchor[1] : stop]
-    if draft.object_label in _VALUED:
+    if draft.object_label in VALUED:
         return bool(
             draft.value.get("unit")
             or draft.value.get("min") is not None
             or draft.value.get("max") is not None
         ) and (_value_denied(before, after))
-    if draft.relation in _CODED:
+    if draft.relation in CODED:
         return _code_denied(before, after, plain[max(0, plain.rfind("\n", 0, anchor[0])) : anchor[0]])
     if draft.relation in _NAMED:
         return _name_denied(draft, before, after, plain[max(0, plain.rfind("\n", 0, anchor[0])) : anchor[0]])
@@ -162,7 +162,7 @@ def _segment_before(words: str) -> str:
     return words[cut:]
 
 
-def _segment_after(words: str) -> str:
+def segment_after(words: str) -> str:
     """Up to the next comma or list mark outside brackets."""
     depth = 0
     for index, char in enumerate(words):
@@ -174,19 +174,19 @@ def _segment_after(words: str) -> str:
 
 def _value_denied(before: str, after: str) -> bool:
     near = _segment_before(before)
-    plain = _BUT.split(_BOUND.sub(" ", near))[-1]
+    plain = BUT.split(_BOUND.sub(" ", near))[-1]
     plain = re.sub(r"\([^()]*\)", " ", plain)
     return bool(
         _NOT.search(plain)
         or _PAST.search(plain)
-        or _VALUE_AFTER.search(_BOUND.sub(" ", _segment_after(after)))
+        or _VALUE_AFTER.search(_BOUND.sub(" ", segment_after(after)))
     )
 
 
 def _code_denied(before: str, after: str, line: str) -> bool:
-    if _listed_as_denied(line) or _after_codes(after):
+    if _listed_as_denied(line) or after_codes(after):
         return True
-    near = _BUT.split(before)[-1]
+    near = BUT.split(before)[-1]
     if _PAST.search(_segment_before(near)):
         return True
     for match in _NOT.finditer(near):
@@ -203,16 +203,16 @@ def _code_denied(before: str, after: str, line: str) -> bool:
 def _listed_as_denied(line: str) -> bool:
     """ "Not classified: Acute Tox. 4, Skin Corr. 1B": what stands behind a label that denies."""
     match = _DENIED_LIST.search(line)
-    return bool(match) and not _BUT.search(match["rest"] if match else "")
+    return bool(match) and not BUT.search(match["rest"] if match else "")
 
 
-def _after_codes(after: str) -> bool:
+def after_codes(after: str, words: re.Pattern[str] = _ITEM_AFTER) -> bool:
     """What is said behind a code, or behind the codes that follow it ("H302 and H312 do not apply")."""
     chain = re.match(rf"(?:[\s,，、/]|和|及|与|或|and\b|or\b|{_CODE.pattern})*", after)
     passed = chain[0] if chain else ""
     rest = after[len(passed) :]
     following = _CODE.search(rest)
-    said = _ITEM_AFTER.search(rest[: following.start()] if following else rest)
+    said = words.search(rest[: following.start()] if following else rest)
     if not said:
         return False
     joined = not _CODE.search(passed) or re.search(r"和|及|与|\b(?:and|or)\b", passed)
@@ -220,12 +220,12 @@ def _after_codes(after: str) -> bool:
 
 
 def _name_denied(draft: Draft, before: str, after: str, line: str) -> bool:
-    behind = _segment_after(after)
+    behind = segment_after(after)
     if draft.relation is Relation.HAS_ALIAS:
-        return bool(_CONFUSED.search(_BUT.split(before)[-1]))
+        return bool(_CONFUSED.search(BUT.split(before)[-1]))
     if _ITEM_AFTER.search(behind) or _listed_as_denied(line):
         return True
-    near = _BUT.split(before)[-1]
+    near = BUT.split(before)[-1]
     if draft.relation is Relation.CLASSIFIED_AS:
         return bool(
             _NOT_CLASSED.search(near)
@@ -238,7 +238,7 @@ def _name_denied(draft: Draft, before: str, after: str, line: str) -> bool:
 
 
 def _use_denied(before: str, use: str) -> bool:
-    near = _BOUND.sub(" ", _BUT.split(_segment_before(before))[-1])
+    near = _BOUND.sub(" ", BUT.split(_segment_before(before))[-1])
     if _NO_USE.search(near):
         return True
     return bool(
@@ -256,8 +256,8 @@ def denies_use(words: str) -> bool:
 
 
 def _item_denied(draft: Draft, plain: str, begin: int, before: str, after: str) -> bool:
-    near = _BUT.split(before)[-1]
-    if re.search(r"除外|\b(?:excepted|excluded)\b", _segment_after(after), re.IGNORECASE) and not re.match(
+    near = BUT.split(before)[-1]
+    if re.search(r"除外|\b(?:excepted|excluded)\b", segment_after(after), re.IGNORECASE) and not re.match(
         r"\s*\([^()]*除外\)", after
     ):
         return True

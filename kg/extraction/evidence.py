@@ -21,6 +21,7 @@ from corpus.orders import gives_orders
 from corpus.quantities import numbers_in, parse_quantities
 from corpus.units import parse_unit
 from kg.extraction.denial import taken_back
+from kg.extraction.frames import framed
 from kg.extraction.model import Draft
 from kg.extraction.vocabulary import shadow
 from kg.schema import ADDED_LABELS, RELATIONS, DropReason, NodeLabel, Polarity, Property, Relation
@@ -70,7 +71,7 @@ def judge(draft: Draft, document: RefinedDocument) -> tuple[DropReason | None, s
     reason = _schema(draft) or _quoted(draft, document, quote)
     if reason:
         return reason, ""
-    if taken_back(draft, document.text):
+    if taken_back(draft, document.text) or framed(draft, document.text):
         return DropReason.POLARITY_MISMATCH, ""
     page = page_words(document, draft.start, draft.end)
     if page is not None and folded(quote) not in folded(page):

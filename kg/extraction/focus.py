@@ -43,6 +43,8 @@ _NAMED_ZH = re.compile(
 _NAMED_EN = re.compile(
     r"^(?P<name>[A-Za-z0-9(][\w()\[\],'’+-]*(?: [\w()\[\]'’+-]+){0,4}?)(?:'s [a-z -]{3,30})?,? (?:\([^()]*\) )?"
     r"(?:is|are|was|were|has|have|had|boils|melts|reacts|burns|forms|does|do|can|may|might|will|decomposes|dissolves|ignites|also|undergoes)\b"
+    # "Diphosgene, a liquid of density 1.65 g/cm3, is …", "Cumene, whose boiling point is 152 °C, gives …"
+    r"|^(?P<apposed>(?!\w+ly,)[A-Za-z0-9(][\w()\[\]'’+-]*(?: [\w()\[\]'’+-]+){0,2}),? (?:\([^()]*\),? )?(?:(?<=, )(?:an?|one of|also known as)|whose|which|having)\b"
 )
 _NEUTRAL = re.compile(
     r"^(?:the|in|at|for|when|if|as|on|by|there|although|however|because|most|many|some|several|since|while|with|during|to|under|no|not|such|both|all|other|an?|like|unlike|contact|exposure|effects)\b",
@@ -86,18 +88,21 @@ def opening(ctx: Context, words: str) -> Focus | None:
     """What the first words of a sentence name; OPEN for a pronoun, None where they name nothing."""
     if _PRONOUN.match(words):
         return Focus.OPEN
+    if _KIN.match(words):
+        return Focus.OTHER  # "Isopropanol's ether, diisopropyl ether, has …"
     for name in sorted((n for n in ctx.spellings if n), key=len, reverse=True):
         if words.lower().startswith(name) and _whole(words[len(name) :]):
             return Focus.OWN
     chinese = re.match(r"[一-鿿]", words)
     match = _NAMED_ZH.match(words) if chinese else _NAMED_EN.match(words)
-    if match is None or _OWN_PARTS.match(match["name"]) or (not chinese and _NEUTRAL.match(match["name"])):
+    name = next((words for words in match.groups() if words), "") if match else ""
+    if not name or _OWN_PARTS.match(name) or (not chinese and _NEUTRAL.match(name)):
         return None
-    if field_of(match["name"]) or _CIRCUMSTANCE.search(match["name"]):
+    if field_of(name) or _CIRCUMSTANCE.search(name):
         return None  # a property and no thing ("自燃温度为651 ℃")
-    if not ctx.about_other(_QUALIFIED.sub("", match["name"])):
+    if not ctx.about_other(_QUALIFIED.sub("", name)):
         return Focus.OWN
-    return Focus.OTHER if ctx.about_other(match["name"]) else Focus.OWN
+    return Focus.OTHER if ctx.about_other(name) else Focus.OWN
 
 
 _VERB = re.compile(
@@ -109,6 +114,13 @@ _VERB = re.compile(
 )
 _COMPOUND_ZH = re.compile(
     r"^(?:钠|钾|钙|胺|酸|酐|酮|醛|醇|酯|盐|酚|类|溶液|水溶液|衍生物|化合物|树脂|磺|基|腈|醚|烯|烷|肼|乙|甲|丙|丁|苯|的(?:水溶液|溶液|衍生物|混合物|盐|同系物))"
+)
+
+
+_KIN = re.compile(
+    r"^[\w,()-]+'s? (?:[a-z]+ ){0,2}?(?:ethers?|esters?|salts?|dimers?|trimers?|isomers?|polymers?|monomers?|hydrates?|anhydrides?|oxides?|derivatives?|metabolites?|analog(?:ue)?s?|homolog(?:ue)?s?|precursors?|impurit(?:y|ies)|solutions?)\b"
+    r"|^[一-鿿]{1,8}的(?:[一-鿿]{0,4}(?:盐|醚|酯|酐|醛|酮|胺|氧化物)|同系物|同分异构|异构体|二聚体|单体|聚合物|水合物|代谢|类似物|前体|原料|杂质)(?![一-鿿]{0,6}(?:反应|接触|剧烈))",
+    re.IGNORECASE,
 )
 
 

@@ -11,6 +11,7 @@ from corpus.quantities import Quantity, is_no_data, parse_quantities
 from kg.extraction.context import Context
 from kg.extraction.model import Cell, Draft, Grid
 from kg.extraction.owner import foreign
+from kg.extraction.remarks import remarks_of_other
 from kg.extraction.tables import row_cas, row_name
 from kg.extraction.values import (
     default_unit,
@@ -52,6 +53,8 @@ def property_tables(ctx: Context) -> list[Draft]:
         unit_at = _index(ctx, grid, _UNIT)
         note_at = _index(ctx, grid, _NOTE)
         for row in grid.rows:
+            if remarks_of_other(ctx, _note(ctx, row, note_at).get("note", "")):
+                continue
             for at, conditions in enumerate(columns):
                 if at and conditions is not None and at not in {unit_at, note_at}:
                     said = conditions | _note(ctx, row, note_at)

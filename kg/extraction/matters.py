@@ -628,24 +628,38 @@ def alternatives(ctx: Context, span: Span) -> list[Span]:
 _CIRCUMSTANCE = re.compile(
     r"干燥|常温|室温|浓|稀|高纯|无水|时$|下$|\bdry\b|\bat\b|pure|dilute|concentrated|对其稳定", re.IGNORECASE
 )
-_STATEMENT = re.compile(r"溶于|互溶|混溶|比例|稳定|soluble|miscible", re.IGNORECASE)
+_STATEMENT = re.compile(
+    r"溶于|互溶|混溶|溶解|比例|稳定|反应|腐蚀|作用|soluble|miscible|dissolv|react|attack|corrod",
+    re.IGNORECASE,
+)
+_PARTICLES = re.compile(r"(?:并且?|从|也|都|均|又|亦|而|但)+$")
 
 
 def _circumstances(ctx: Context, before: str) -> dict[str, str] | None:
     """Conditions before a statement; None where the statement is about something else."""
     # a statement of its own before the comma is no circumstance ("苯不溶于水，…，与水不发生反应")
-    parts = [part.strip() for part in re.split(r"[,，]", before)]
-    while parts and not _CIRCUMSTANCE.search(parts[-1]) and _STATEMENT.search(parts[-1]):
+    parts = [_PARTICLES.sub("", part.strip()) for part in re.split(r"[,，]", before)]
+    said = [part for part in parts if _STATEMENT.search(part)]
+    while parts and (not parts[-1] or (not _CIRCUMSTANCE.search(parts[-1]) and _STATEMENT.search(parts[-1]))):
         parts.pop()
-    before = re.sub(r"(?:并|从|也|都|均|又|亦)$", "", ",".join(parts).strip(" ,"))
+    if said and not parts and not any(_opens_with_subject(ctx, part) for part in said):
+        return None  # "金不溶于盐酸，也不与铜反应": of what is the second half?
+    before = ",".join(parts).strip(" ,")
     if not before or not ctx.about_other(before):
         return {}
     if _CIRCUMSTANCE.search(before):
         return {"when": before}
+    if _STATEMENT.search(before):
+        return None
     names = sorted((n for n in ctx.names if n), key=len, reverse=True)
     if any(name in before.lower() for name in names):
         return {"when": before}
     return None
+
+
+def _opens_with_subject(ctx: Context, words: str) -> bool:
+    lead = re.sub(r"^(?:其|它|本品|该(?:物质|品)|it\b|the\b)\s*", "", words, flags=re.IGNORECASE)
+    return lead != words or any(name and words.lower().startswith(name) for name in ctx.spellings)
 
 
 def _products(ctx: Context, sentence: Sentence, words: str) -> list[Draft]:

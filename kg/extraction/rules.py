@@ -10,6 +10,7 @@ from kg.extraction.context import Context
 from kg.extraction.evidence import judge
 from kg.extraction.model import Draft, Subject
 from kg.extraction.reader import read
+from kg.extraction.remarks import remarked_away
 from kg.extraction.subject import find_subject
 from kg.extraction.whole import with_listings
 from kg.schema import DropReason, Relation
@@ -55,6 +56,7 @@ def extract(document: RefinedDocument) -> tuple[Subject | None, list[Draft]]:
         for rule in _SUBJECT_RULES:
             drafts += rule(ctx)
         drafts = with_listings(ctx, drafts)
+        drafts = [_left_out(draft) if remarked_away(ctx, draft) else draft for draft in drafts]
     drafts = _without_broken_lists([_without_self(draft, ctx) for draft in drafts], document)
     drafts.sort(key=lambda d: (d.start, d.end, d.relation.value, d.object, d.polarity.value))
     return subject, drafts
@@ -73,6 +75,11 @@ def _without_broken_lists(drafts: list[Draft], document: RefinedDocument) -> lis
         else draft
         for draft in drafts
     ]
+
+
+def _left_out(draft: Draft) -> Draft:
+    """The draft of a row whose remark gives its value to another substance."""
+    return replace(draft, rejected=draft.rejected or DropReason.AMBIGUOUS_SUBJECT)
 
 
 def _without_self(draft: Draft, ctx: Context) -> Draft:

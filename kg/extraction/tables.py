@@ -9,6 +9,7 @@ from corpus.names import find_cas
 from corpus.quantities import Quantity, is_no_data, parse_quantities
 from kg.extraction.context import Context
 from kg.extraction.model import Cell, Draft, Grid
+from kg.extraction.owner import name_like
 from kg.extraction.values import concentration, limit_draft, limit_kind
 from kg.schema import (
     AliasKind,
@@ -269,9 +270,32 @@ def row_name(ctx: Context, cell: Cell | None) -> tuple[str, str] | None:
         )
     ):
         return None
-    if re.search(r"[;；]", shown) or _NUMERIC.match(shown):
+    if re.search(r"[;；]", shown) or _NUMERIC.match(shown) or names_nothing(shown):
         return None
     return name.strip(), words[remark.start(1) : remark.end(1)] if remark else ""
+
+
+# first cells of rows that reckon with the rows above, repeat them or set an aim
+_NO_SUBSTANCE = re.compile(
+    r"(?:算术|加权|总)?(?:平均(?:值|数)?|均值)|中[位间](?:数|值)|差(?:值|异|额|别)?|偏差|(?:相对)?标准(?:偏)?差|标准偏差|误差|方差|合计|总计|小计|总和|总数|目标(?:值)?|限值|限量|限度|上限|下限|极限|范围|最[大小高低](?:值)?|指标|要求|标准|标准值|规定值|设定值|参考值|参考|对照(?:组|品)?|空白|同上|同前|上同|备注|注|说明|单位|检验方法|方法|结果|数值|数据|样品|比值|比例|其[他它]|未知|无"
+    r"|(?:(?:arithmetic |weighted |overall )?(?:averages?|means?)|medians?|differences?|deltas?|[δΔ]\w*|deviations?|std\.?(?:\s*dev\w*\.?)?|standard (?:deviations?|errors?)|r?sd|s\.d\.|cv|variance|errors?|uncertainty|ranges?|totals?|sub-?totals?|sums?|targets?|limits?|upper limit|lower limit|minim(?:um|a)|maxim(?:um|a)|min\.?|max\.?"
+    r"|goals?|aims?|references?|ref\.?|controls?|blanks?|specifications?|specs?\.?|requirements?|criteri(?:on|a)|ratios?|ditto|dto\.?|do\.?|same(?: as above)?|as above|see above|idem|id\.|notes?|remarks?|units?|(?:test )?methods?|results?|values?|data|samples?|others?|unknown|none|n/?a)(?:\s+(?:values?|data|levels?|figures?|points?|row|line))?",
+    re.IGNORECASE,
+)
+_NOT_IT = re.compile(
+    r"^(?:not|non|no|without|except|excluding|other than|unlike|compared (?:with|to)|versus|vs\.?|relative to|instead of|than)\b(?!-)|^(?:不是|并非|除|不含|与|比|相比|对比|相对于|参照)",
+    re.IGNORECASE,
+)
+
+
+def names_nothing(words: str) -> bool:
+    """Whether a row's first cell names no substance: a mean, a limit, a "ditto", a comparison, a blend by shares."""
+    plain = words.strip(" .:：*")
+    if not re.search(r"[A-Za-z一-鿿]", plain) or _NO_SUBSTANCE.fullmatch(plain):
+        return True
+    if _NOT_IT.match(plain) or re.search(r"\d\s*[:：/]\s*\d+\s*%?$", plain):
+        return True
+    return plain.startswith("非") and name_like(plain[1:])
 
 
 def _regulation(ctx: Context) -> str:
