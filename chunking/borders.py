@@ -90,8 +90,12 @@ def opening_limit(heads: dict[int, Heading], lines: Sequence[str]) -> float:
 
 
 def heading_rank(shape: Heading) -> int:
-    """Place of a heading's kind between coarse and fine; equal kinds have equal levels."""
-    if shape.sds is not None:
+    """Place of a heading's kind between coarse and fine; equal kinds have equal levels.
+
+    Sections of a data sheet are of one kind however they are numbered, but a chapter of a
+    book that happens to be named like one stays with the other chapters.
+    """
+    if shape.sds is not None and shape.style not in ("book", "chapter"):
         return STYLE_ORDER.index("section") * 10
     if shape.style == "plain":
         return _FINEST

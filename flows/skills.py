@@ -45,6 +45,11 @@ PLACES: dict[str, str] = {
 }
 """Skill name to ``module:class``, in the order of ``models.settings.SKILL_NAMES``."""
 
+ABSENT = frozenset(
+    {"slm_generate", "slm_discriminate", "slm_refine", "find_shift", "meta_chunk", "direct_chunk", "write_question"}
+)  # fmt: skip
+"""Skills that no rule answers: without a model they are refused."""
+
 
 def skill_of(name: str) -> Skill[Any, Any]:
     """The skill of a name. Raises TerminalError for an unknown one."""

@@ -69,6 +69,7 @@ def find_entity(session: Session, text: str) -> Entity:
 
     Raises SettingsError for an unknown name, and with the candidates for one of several.
     """
+    _encodable(text, "the name of an entity")
     for key in (text, as_cas(text) or text):
         if entity := session.get(Entity, key):
             return entity
@@ -200,8 +201,36 @@ def _joined(session: Session, left: Side, right: Side) -> str:
     if _root(groups, left.key) != _root(groups, right.key):
         return ""
     made = [c for c in choices if c.kind == "merge" and {c.left.key, c.right.key} & {left.key, right.key}]
-    named = ", ".join(choice.id[:_SHOWN] for choice in made) or "the last run"
-    return f"decision {named} makes them one already; to take it back: hchem entities undo"
+    if not made and left.key == right.key:
+        return "the last run made them one; to take that back: hchem entities split"
+    return _made_one(made)
+
+
+def _made_one(made: Iterable[Choice]) -> str:
+    ids = [choice.id[:_SHOWN] for choice in made]
+    back = (
+        f"; to take it back: hchem entities undo {ids[0]}"
+        if len(ids) == 1
+        else "; see: hchem entities history"
+    )
+    return f"decision {', '.join(ids) or 'of a person'} makes them one already{back}"
+
+
+def _against_split(session: Session, left: Side, right: Side) -> str:
+    """What forbids that a separation stands again, in words; "" for nothing.
+
+    That the last run made the two one forbids nothing where it was the rules: to undo
+    that is what the separation is for. A standing merge of people does.
+    """
+    if left.key != right.key:
+        return _joined(session, left, right)
+    form = normalise_name(right.name)
+    made = [
+        c
+        for c in standing_choices(session)
+        if c.kind == "merge" and any(normalise_name(side.name) == form for side in (c.left, c.right))
+    ]
+    return _made_one(made) if made else ""
 
 
 def _present(session: Session, side: Side) -> str:
@@ -285,7 +314,9 @@ def undo(session: Session, decision: str, why: str, by: str) -> Made:
     first = _decided(session, row)
     if first.undone:  # it will stand again
         left, right = (_now(session, side) for side in sides)
-        problem = forbids(session, left, right) if first.kind == "merge" else _joined(session, left, right)
+        problem = (
+            forbids(session, left, right) if first.kind == "merge" else _against_split(session, left, right)
+        )
         if problem:
             raise SettingsError(f"decision {first.decision_id[:_SHOWN]} cannot come back: {problem}")
     made = _record(session, "undo", sides, why, by, undoes=row.decision_id)
@@ -311,8 +342,19 @@ def _mark(session: Session, row: EntityDecision, *, undone: bool) -> None:
         _mark(session, session.get_one(EntityDecision, row.undoes), undone=not undone)
 
 
+def _encodable(text: str, what: str) -> None:
+    """Raises SettingsError for lone surrogates, which are what a shell's bytes outside UTF-8 become."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise SettingsError(
+            f"{what} is not UTF-8 (character {error.start + 1}): {ascii(text)[:80]}"
+        ) from error
+
+
 def find_decision(session: Session, text: str) -> EntityDecision:
     """A person's decision by its id or the beginning of it. Raises SettingsError."""
+    _encodable(text, "the id of a decision")
     rows = session.scalars(
         select(EntityDecision)
         .where(EntityDecision.decision_id.startswith(text, autoescape=True))
@@ -340,6 +382,8 @@ def _record(
     undoes: str = "",
     review: str = "",
 ) -> Made:
+    _encodable(why, "--why")
+    _encodable(by, "--by")
     why, by = " ".join(why.split()), " ".join(by.split())[:64]
     if not why:
         raise SettingsError("say why (--why): a decision without a reason cannot be judged later")

@@ -373,23 +373,34 @@ def path_answers(
 def path_samples(
     labels: tuple[NodeLabel, ...], hops: tuple[tuple[Relation, str], ...], fields: tuple[tuple[int, str], ...]
 ) -> str:
-    """Paths from each of ``$seeds``: a bounded number per seed, no intermediate hub, ordered by keys."""
+    """Paths from each of ``$seeds``: a bounded number per seed, none by way of ``$hubs``, ordered by keys.
+
+    ``$hubs`` has a list of keys for each node between the ends. Hop by hop, each with what it may not lead to:
+    a pattern as a whole would be walked through all that hangs on a hub before the hub is left out.
+    """
     keys = ", ".join(f"n{i}.key AS k{i}" for i in range(len(labels)))
     extra = "".join(
         f", coalesce(n{at}.{field}, '') AS {field}" for at, field in fields if field.isidentifier()
     )
     names = ", ".join(f"k{i}" for i in range(len(labels))) + "".join(f", {field}" for _, field in fields)
-    hubs = []
-    for at, (relation, direction) in enumerate(hops[:-1], start=1):
-        following, onward = hops[at]
-        back = {"in": "out", "out": "in", "any": "any"}[direction]
-        for kind, way in ((relation, back), (following, onward)):
-            left, right = ("<-", "-") if way == "in" else ("-", "->" if way == "out" else "-")
-            hubs.append(f"COUNT {{ (n{at}){left}[:{name(kind)}]{right}() }} <= $hub")
-    where = " AND ".join([distinct(labels), *dict.fromkeys(hubs)])
+    walked = f"MATCH (n0:{name(labels[0])} {{key: seed}})"
+    for at, (relation, direction) in enumerate(hops, start=1):
+        walked += f" MATCH (n{at - 1}){_hop(at, relation, direction, labels[at])}"
+        if at < len(hops):
+            nodes = ", ".join(f"n{i}" for i in range(at + 1))
+            walked += f" WHERE NOT n{at}.key IN $hubs[{at - 1}] WITH {nodes}"
     return (
-        f"UNWIND $seeds AS seed CALL {{ WITH seed {path_pattern(labels, hops, ((0, 'seed'),))} WHERE {where} "
+        f"UNWIND $seeds AS seed CALL {{ WITH seed {walked} WHERE {distinct(labels)} "
         f"RETURN DISTINCT {keys}{extra} ORDER BY {names} LIMIT $limit }} RETURN {names}"
+    )
+
+
+def hubs(label: NodeLabel, relation: Relation, direction: str) -> str:
+    """Keys of the nodes of a label with more than ``$hub`` such relationships."""
+    left, right = ("<-", "-") if direction == "in" else ("-", "->" if direction == "out" else "-")
+    return (
+        f"MATCH (n:{name(label)}){left}[:{name(relation)}]{right}() WITH n, count(*) AS degree "
+        "WHERE degree > $hub RETURN n.key AS key"
     )
 
 

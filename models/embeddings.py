@@ -239,6 +239,11 @@ class CachedEmbedder:
         """Length of the vectors."""
         return self._encoder.dimension
 
+    def load(self) -> None:
+        """Load the encoder now, which a stored vector does not do; an endpoint has nothing to load."""
+        if not isinstance(self._encoder, EndpointEncoder):
+            self._encoder.encode(["."], "passage")
+
     def passages(self, texts: Sequence[str]) -> Vectors:
         """L2-normalised float32 array of shape (len(texts), dimension)."""
         return self._vectors(texts, "passage")

@@ -365,7 +365,7 @@ class Models:
         for finding in findings:
             if not finding.fine:
                 raise ModelRefused(f"{finding.name}: {finding.seen}", reason="check")
-        chat = "" if self.settings.configured() else "offline, rules answer every skill; "
+        chat = "" if self.settings.configured() else "offline, rules answer where there are rules; "
         return chat + "; ".join(f"{finding.name}: {finding.seen}" for finding in findings)
 
     def flush(self) -> None:

@@ -7,10 +7,12 @@ seed give the same bytes.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -121,8 +123,9 @@ class TrainingBuilder:
     """Builds a training set into a directory.
 
     ``published``: further documents with gold levels, by the name of their data
-    set. Raises SettingsError where the directory cannot be written or holds
-    files of these names that no build wrote.
+    set. Raises SettingsError where the directory cannot be written, holds files
+    of these names that no build wrote, or another build is writing it: it is a
+    builder's own until :meth:`finish` or :meth:`close`.
     """
 
     def __init__(
@@ -142,14 +145,23 @@ class TrainingBuilder:
         self._lock = threading.Lock()
         try:
             out.mkdir(parents=True, exist_ok=True)
-            _claim(out, None if afresh else options.tasks)
-            self._progress = _Progress(out / _PROGRESS, afresh=afresh)
+            self._release = weakref.finalize(self, os.close, _locked(out))
+            try:
+                _claim(out, None if afresh else options.tasks)
+                self._progress = _Progress(out / _PROGRESS, afresh=afresh)
+            except BaseException:
+                self.close()
+                raise
         except FileExistsError as error:
             raise SettingsError(f"{out} is a file; name a directory") from error
         except OSError as error:
             raise SettingsError(f"{out} cannot be written: {error.strerror or error}") from error
         self._sources = {source.name: source for source in self._plan()}
         self.taken = sum(source.key in self._progress for source in self._sources.values())
+
+    def close(self) -> None:
+        """Leave the directory to other builds. Safe to call twice; the end of the process does it too."""
+        self._release()
 
     def pending(self) -> list[str]:
         """Names of the documents whose examples are still to be made, in order."""
@@ -208,6 +220,12 @@ class TrainingBuilder:
         Raises SettingsError where nothing is left to write, and where all answers
         of the wanted tasks were made by rules and that is not allowed.
         """
+        try:
+            return self._finish()
+        finally:
+            self.close()
+
+    def _finish(self) -> TrainingReport:
         report = TrainingReport(self.options, self.models.token_counter_name)
         chosen = self._choose(report)
         if not any(chosen.values()):
@@ -493,6 +511,24 @@ class _Lines:
         """Remove what was not kept."""
         self._file.close()
         self._temporary.unlink(missing_ok=True)
+
+
+def _locked(out: Path) -> int:
+    """A descriptor of the directory that keeps other builds out while it is open. Raises SettingsError.
+
+    The directory itself is locked, so that no lock file is left among the records.
+    """
+    held = os.open(out, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(held)
+        raise SettingsError(
+            f"another build is writing {out}; wait until it ends, or choose another directory"
+        ) from error
+    except OSError:
+        pass  # a file system without locks: as good as it gets
+    return held
 
 
 def _claim(out: Path, tasks: Sequence[Task] | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +26,7 @@ _WHY = typer.Option(help="The reason, for those who read the history.")
 _BY = typer.Option(help="Who decides; the user's login name where left out.")
 _SIDE = "Key (a CAS number), or a name that leads to one entity."
 _SHOWN = 12  # characters of a decision's id
+_STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # controls, marks of direction, halves of a character, line ends
 
 
 def examples(*lines: str) -> str:
@@ -315,13 +317,14 @@ def history(
     for row in rows:
         ends = " | ".join(row[side]["name"] for side in ("left", "right"))
         what = f"undo of {row['undoes'][:_SHOWN]}" if row["undoes"] else row["kind"]
-        typer.echo(f"{row['id'][:_SHOWN]}  {row['at'][:19]}  {row['by']}  {what}  {ends}: {row['why']}")
+        said = _visible(f"{row['by']}  {what}  {ends}: {row['why']}")
+        typer.echo(f"{row['id'][:_SHOWN]}  {row['at'][:19]}  {said}")
         if not row["stands"]:
             typer.echo(f"              taken back by {row['taken_back_by'][:_SHOWN]}")
         if row["problem"]:
-            typer.echo(f"              not applied: {row['problem']}")
+            typer.echo(f"              not applied: {_visible(row['problem'])}")
     if not rows:
-        typer.echo("nobody has decided anything" + (f" on {name}" if name else ""))
+        typer.echo("nobody has decided anything" + (f" on {_visible(name)}" if name else ""))
     _say_behind(behind)
 
 
@@ -366,7 +369,14 @@ def _who(by: str) -> str:
 def _line(decision: EntityDecision) -> str:
     plain = _plain(decision)
     undone = "  (undone)" if plain["undone"] else ""
-    return f"{plain['kind']:<11}{plain['left']} | {plain['right']}  {plain['rule']}: {plain['why']}{undone}"
+    return _visible(
+        f"{plain['kind']:<11}{plain['left']} | {plain['right']}  {plain['rule']}: {plain['why']}{undone}"
+    )
+
+
+def _visible(text: str) -> str:
+    """A line for a terminal: characters that would steer it are written as escapes."""
+    return "".join(ascii(c)[1:-1] if unicodedata.category(c) in _STEERING else c for c in text)
 
 
 def _plain(decision: EntityDecision) -> dict[str, Any]:

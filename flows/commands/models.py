@@ -11,6 +11,7 @@ from rich.table import Table
 from flows.commands import model_batches, model_estimate, model_presets, try_skill
 from flows.console import out
 from flows.settings import load_settings
+from flows.skills import ABSENT
 from models.registry import Models
 from models.settings import SKILL_NAMES, ModelSettings
 
@@ -73,6 +74,8 @@ def check() -> None:
         models.close()
     if not models.settings.configured():
         out.print("skills: offline, answered by rules (set HCHEM_MODELS__MODEL to use a model)", markup=False)
+    if absent := [name for name in SKILL_NAMES if name in ABSENT and models.settings.resolve(name) is None]:
+        out.print(f"absent, no rule answers: {', '.join(absent)}", markup=False, soft_wrap=True)
     for finding in findings:
         out.print(
             f"{'ok ' if finding.fine else 'bad'} {finding.name}: {finding.seen}", markup=False, soft_wrap=True
@@ -89,7 +92,7 @@ def describe(settings: ModelSettings) -> dict[str, Any]:
         rows.append(
             {
                 "skill": name,
-                "model": resolved.model if resolved else "offline",
+                "model": resolved.model if resolved else "absent" if name in ABSENT else "offline",
                 "base_url": resolved.base_url if resolved else None,
                 "parameters": resolved.parameters() if resolved else {},
                 "draws": resolved.draws if resolved else 1,

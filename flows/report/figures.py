@@ -180,7 +180,7 @@ def level_curve(rows: Sequence[Evaluation]) -> str:
 def completion_bars(rows: Sequence[Evaluation]) -> str:
     """Mean token loss of completed chunks before and after, by language, with intervals."""
     by_key = {(str(row.setting["language"]), row.metric): row for row in rows}
-    languages = sorted({language for language, _ in by_key})
+    languages = sorted(language for language, metric in by_key if metric == "loss_before")
     figure, axes = _new(6.4, 2.8)
     for side, (metric, colour) in enumerate((("loss_before", "#c9d1d9"), ("loss_after", ACCENT))):
         own = [by_key[language, metric] for language in languages]

@@ -127,8 +127,12 @@ def _studies(tables: dict[str, list[Evaluation]]) -> list[tuple[str, Markup]]:
             figures.completion_bars,
         ),
     }
+    found = {
+        **tables,
+        "completion": [r for r in tables.get("completion", []) if r.metric.startswith("loss_")],
+    }
     return [
-        (caption, _inline(draw(tables[name]))) for name, (caption, draw) in drawn.items() if tables.get(name)
+        (caption, _inline(draw(found[name]))) for name, (caption, draw) in drawn.items() if found.get(name)
     ]
 
 

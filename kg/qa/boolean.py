@@ -88,15 +88,15 @@ def _apart(item: str, members: Sequence[str]) -> bool:
 
 def _listed(ctx: Context) -> Iterator[Candidate]:
     lists = {k: m for k, m in complete_lists(ctx).items() if m[0].relation in _LIST_RELATIONS}
-    pools: dict[Relation, list[Node]] = defaultdict(list)
+    pools: dict[Relation, set[Node]] = defaultdict(set)
     for members in lists.values():
-        pools[members[0].relation] += [(f.object_label, f.object) for f in members]
+        pools[members[0].relation].update((f.object_label, f.object) for f in members)
+    ordered = {relation: sorted(pool) for relation, pool in pools.items()}
     for key in sorted(lists):
         members = lists[key]
-        pool = sorted(set(pools[members[0].relation]))
         for fact in seeded(members, ctx.settings.seed, lambda f: f.id)[:2]:
             yield from _is_listed(ctx, key, members, (fact.object_label, fact.object), [fact], yes=True)
-        others = [item for item in pool if _may_be_denied(ctx, members, item)]
+        others = [item for item in ordered[members[0].relation] if _may_be_denied(ctx, members, item)]
         for item in seeded(others, ctx.settings.seed, lambda item, k=key: k + item[1])[:2]:  # type: ignore[misc]
             yield from _is_listed(ctx, key, members, item, members, yes=False)
 

@@ -133,12 +133,15 @@ class Path:
 
 def candidates(ctx: Context, store: GraphStore) -> tuple[list[Candidate], Counter[str]]:
     """Multi-hop candidates within the caps, and what the caps cut."""
-    made: dict[str, Candidate] = {}
-    for metapath in METAPATHS:
+    kept: list[Candidate] = []
+    dropped: Counter[str] = Counter()
+    for metapath in METAPATHS:  # caps are for each metapath: one is held whole at a time
         paths = _questions(sample(ctx, store, metapath))
-        for candidate in _worded(ctx, store, metapath, paths):
-            made.setdefault(candidate.id, candidate)
-    return capped([made[key] for key in sorted(made)], ctx.settings)
+        made = {candidate.id: candidate for candidate in _worded(ctx, store, metapath, paths)}
+        within, cut = capped([made[key] for key in sorted(made)], ctx.settings)
+        kept += within
+        dropped += cut
+    return kept, dropped
 
 
 def sample(ctx: Context, store: GraphStore, metapath: Metapath) -> list[Path]:
@@ -146,16 +149,30 @@ def sample(ctx: Context, store: GraphStore, metapath: Metapath) -> list[Path]:
     relation, direction = metapath.hops[0]
     seeds = [row["key"] for row in store.read(queries.keys_with(metapath.labels[0], relation, direction))]
     query = queries.path_samples(metapath.labels, metapath.hops, metapath.filters)
+    hubs = _hubs(ctx, store, metapath)
     found: list[Path] = []
     ordered = seeded(seeds, ctx.settings.seed, lambda key: metapath.id + key)
     for at in range(0, len(ordered), 200):
-        rows = store.read(
-            query, seeds=ordered[at : at + 200], hub=ctx.settings.hub_degree, limit=_SAMPLES_PER_SEED
-        )
+        rows = store.read(query, seeds=ordered[at : at + 200], hubs=hubs, limit=_SAMPLES_PER_SEED)
         for row in rows:
             keys = tuple(row[f"k{i}"] for i in range(len(metapath.labels)))
             fixed = tuple((field, row[field]) for _, field in metapath.filters)
             found.append(Path(metapath, keys, fixed))
+    return found
+
+
+def _hubs(ctx: Context, store: GraphStore, metapath: Metapath) -> list[list[str]]:
+    """Keys of the hubs at each node between the ends: of the relation that leads to it, or of the one onward."""
+    back = {"in": "out", "out": "in", "any": "any"}
+    found: list[list[str]] = []
+    for at, (relation, direction) in enumerate(metapath.hops[:-1], start=1):
+        ways = dict.fromkeys(((relation, back[direction]), metapath.hops[at]))
+        keys = {
+            str(row["key"])
+            for kind, way in ways
+            for row in store.read(queries.hubs(metapath.labels[at], kind, way), hub=ctx.settings.hub_degree)
+        }
+        found.append(sorted(keys))
     return found
 
 

@@ -246,6 +246,17 @@ def test_data_sheet_zh_and_en() -> None:
     ]
 
 
+@pytest.mark.parametrize("third", ["第三章 急救措施", "第三章 First aid", "CHAPTER 3 First aid measures"])
+def test_a_chapter_named_like_a_section_of_a_data_sheet_stays_a_chapter(third: str) -> None:
+    others = ("CHAPTER 1 General", "CHAPTER 2 Storage of benzene", "CHAPTER 4 Penalties")
+    if third.startswith("第"):
+        others = ("第一章 总则", "第二章 苯的贮存", "第四章 附则")
+    first, second, fourth = others
+    body = "吸入苯后应迅速脱离现场，移至空气新鲜处，呼吸停止时立即进行人工呼吸并就医。"
+    found = _levels(first, body, second, body, third, body, fourth, body)
+    assert found == [(first, 1), (second, 1), (third, 1), (fourth, 1)]
+
+
 def test_article_with_plain_titles() -> None:
     prose = "Pyridine is a basic heterocyclic organic compound that is structurally related to benzene and burns well."
     assert _levels("Pyridine", prose, "History", prose, "Production", prose, prose) == [

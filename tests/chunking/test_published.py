@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner, Result
 
-from chunking.evaluation.published import READERS, Benchmark, read_benchmark
+from chunking.evaluation.published import READERS, Benchmark, comparison, read_benchmark
 from chunking.evaluation.published.comparison import Cuts, compare
 from chunking.evaluation.published.data import (
     BenchmarkDocument,
@@ -28,7 +30,9 @@ from chunking.settings import ChunkSettings
 from corpus.errors import TerminalError
 from flows.commands.benchmark import app
 from models import ModelSettings
+from models.embeddings import CachedEmbedder, NgramEncoder, Side
 from models.errors import OfflineUnavailable
+from models.protocols import Vectors
 from tests.chunking.published_sets import EN, EN_TITLES, MAKERS, ZH, ZH_TITLES, lines, put
 from tests.chunking.test_partition import HashedModels
 from tests.servers.model_server import ModelServer
@@ -229,6 +233,56 @@ def _told(name: str, folder: Path) -> bool | None:
     return None
 
 
+@pytest.mark.parametrize(
+    ("name", "key", "value", "place"),
+    [
+        *(("qasper", "free_form_answer", value, "answer 1, free_form_answer: expected a text") for value in ("5", "true", "1e400")),
+        ("qasper", "extractive_spans", "[5]", "answer 1, extractive_spans: expected a text, not 5"),
+        *(("ohr-bench", "page_idx", value, "page 1, page_idx: expected a whole number") for value in ('""', '"x\\ud800"', "1e400", "true")),
+    ],
+)  # fmt: skip
+def test_a_value_of_another_type_is_told_with_its_place(
+    name: str, key: str, value: str, place: str, tmp_path: Path
+) -> None:
+    MAKERS[name](tmp_path)
+    holder = next(path for path in sorted(tmp_path.rglob("*.json")) if f'"{key}"' in path.read_text("utf-8"))
+    data = json.loads(holder.read_text("utf-8"))
+    assert _spoil(data, key)
+    holder.write_text(json.dumps(data).replace('"SPOILT"', value), encoding="utf-8")
+    with pytest.raises(BenchmarkError) as caught:
+        read_benchmark(name, tmp_path)
+    assert f"{holder}, " in str(caught.value)
+    assert place in str(caught.value)
+    str(caught.value).encode("utf-8")
+
+
+def _spoil(data: Any, key: str) -> bool:
+    """Mark the first value of a key."""
+    if isinstance(data, dict) and key in data:
+        data[key] = "SPOILT"
+        return True
+    inner = data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
+    return any(_spoil(part, key) for part in inner)
+
+
+@pytest.mark.parametrize("value", ["1e400", "9" * 5000, "[" * 5000])
+def test_endless_values_of_any_set_are_one_error(value: str, tmp_path: Path) -> None:
+    MAKERS["chroma"](tmp_path / "chroma")
+    table = tmp_path / "chroma" / "questions_df.csv"
+    spans = '"[{""content"": ""x"", ""start_index"": ' + value + ', ""end_index"": 1}]"'
+    head = "question,references,corpus_id\n"
+    corpus = next((tmp_path / "chroma" / "corpora").iterdir()).stem
+    table.write_text(f"{head}What?,{spans},{corpus}\n", encoding="utf-8")
+    with pytest.raises(
+        BenchmarkError, match=r"questions_df\.csv, question 1: references are no list of spans"
+    ):
+        read_benchmark("chroma", tmp_path / "chroma")
+    article = tmp_path / "article"
+    article.write_text(f"========,{'9' * 5000},x.\nText.\n", encoding="utf-8")
+    with pytest.raises(BenchmarkError, match="article, line 1, level: expected a whole number"):
+        read_benchmark("wiki-727k", article)
+
+
 def test_unknown_names_and_subsets_are_told(tmp_path: Path) -> None:
     with pytest.raises(BenchmarkError, match="unknown benchmark 'squad'; benchmarks: hichunk, hchemsafety"):
         read_benchmark("squad", tmp_path)
@@ -338,6 +392,39 @@ def test_a_document_whose_answer_is_refused_counts_as_uncut(texts: list[str]) ->
         rows = compare(data, ["direct-llm"], Segmenter(models, ChunkSettings()), SETTINGS, VectorSettings())
         models.close()
     assert (rows[0]["refused_documents"], rows[0]["chunks"], rows[0]["border_recall"]) == (1, 1, 0.0)
+
+
+def test_loading_the_encoder_is_no_documents_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where vectors are stored by an earlier run: made-up encoder, whose loading moves a made-up clock."""
+    clock = [0.0]
+    monkeypatch.setattr(comparison, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+
+    class Loading(NgramEncoder):
+        loaded = False
+
+        def encode(self, texts: Sequence[str], side: Side) -> Vectors:
+            clock[0] += 1 if self.loaded else 1000
+            self.loaded = True
+            return super().encode(texts, side)
+
+    class Stored:
+        def __init__(self) -> None:
+            self.rows: dict[str, Vectors] = {}
+
+        def get(self, model: str, keys: Sequence[str]) -> dict[str, Vectors]:
+            return {key: self.rows[key] for key in keys if key in self.rows}
+
+        def put(self, model: str, vectors: dict[str, Vectors]) -> None:
+            self.rows |= vectors
+
+    store = Stored()
+    for text in (". " + " ".join(EN), " ".join(ZH)):  # the second run is another process with the same store
+        models = HashedModels()
+        embedder = CachedEmbedder(Loading(), store)
+        monkeypatch.setattr(models, "embedder", lambda purpose, given=embedder: given)
+        data = Benchmark("x", [BenchmarkDocument("d", "", text)])
+        rows = compare(data, ["semantic"], Segmenter(models, ChunkSettings()), SETTINGS, VectorSettings())
+        assert 0 < rows[0]["seconds_per_document"] < 1000
 
 
 def test_limit_keeps_the_questions_of_the_documents_that_stay(tmp_path: Path) -> None:

@@ -234,6 +234,7 @@ def test_a_stopped_build_goes_on_to_the_same_bytes(debated: Catalogue, tmp_path:
         stopped.work(name)
     progress = tmp_path / "stopped" / ".progress.jsonl"
     progress.write_bytes(progress.read_bytes()[:-40])  # killed while it wrote
+    stopped.close()
     again = _builder(debated, tmp_path / "stopped")
     assert (again.taken, len(again.pending())) == (3, 3)
     build(again)
@@ -274,6 +275,16 @@ def test_without_debates_and_headings_there_is_nothing_to_learn(tmp_path: Path) 
     with pytest.raises(SettingsError, match="not cut by qchunker: 1"):
         build(_builder(catalogue, tmp_path / "none"))
     catalogue.close()
+
+
+def test_a_second_build_of_a_directory_is_refused_at_the_start(debated: Catalogue, tmp_path: Path) -> None:
+    first = _builder(debated, tmp_path / "out")
+    first.work(first.pending()[0])
+    with pytest.raises(SettingsError, match=r"another build is writing .*out"):
+        _builder(debated, tmp_path / "out")
+    report = build(first)  # untouched by the other
+    assert sum(report.records.values()) == len(_records(tmp_path / "out"))
+    build(_builder(debated, tmp_path / "out"))  # and free again
 
 
 def test_foreign_files_are_left_alone(debated: Catalogue, tmp_path: Path) -> None:

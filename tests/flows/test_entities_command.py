@@ -241,6 +241,38 @@ def test_a_merge_of_the_rules_is_split_by_name_and_by_document(catalogue: Catalo
     assert again(catalogue)["木醇"].startswith("name:")
 
 
+def test_a_split_that_no_run_has_applied_can_be_taken_back_and_restored(catalogue: Catalogue) -> None:
+    first = data("split", "67-56-1", "木醇", *WHY)["decisions"][0]["id"]
+    second = data("undo", first, *WHY)["decisions"][0]["id"]
+    assert again(catalogue)["木醇"] == "67-56-1"
+    third = data("undo", second, *WHY)["decisions"][0]["id"]
+    assert [row["stands"] for row in data("history")["decisions"]] == [True, False, True]
+    assert again(catalogue)["木醇"].startswith("name:")
+    ok("undo", third, *WHY)
+    # what a person merged meanwhile stands against it, and is named
+    merged = data("merge", "木醇", "67-56-1", *WHY)["decisions"][0]["id"]
+    again(catalogue)
+    fourth = data("history")["decisions"][-2]["id"]
+    said = refused("undo", fourth, *WHY)
+    assert f"cannot come back: decision {merged[:12]} makes them one already" in said
+    assert said.endswith(f"hchem entities undo {merged[:12]}")
+
+
+@pytest.mark.parametrize("option", ["--why", "--by"])
+def test_what_is_no_text_is_refused_and_controls_are_never_printed(catalogue: Catalogue, option: str) -> None:
+    given = {"--why": "试验", "--by": "Zhang"}
+    bad = [part for pair in (given | {option: "bad \udcff"}).items() for part in pair]
+    assert f"{option} is not UTF-8 (character 5)" in refused("split", "67-56-1", "木醇", *bad)
+    assert data("history")["decisions"] == []
+    assert "is not UTF-8" in refused("merge", "bad \udcff", "67-56-1", *WHY)
+    loud = [part for pair in (given | {option: "红 \x1b[31mred\x07"}).items() for part in pair]
+    ok("split", "67-56-1", "木醇", *loud)
+    for shown in (ok("history"), ok("show", "67-56-1")):
+        assert "\x1b" not in shown
+        assert "\x07" not in shown
+    assert "红 \\x1b[31mred\\x07" in ok("history")
+
+
 def test_names_and_keys_of_entities(catalogue: Catalogue) -> None:
     listed = data("list", "--name", "二氯乙烷")
     assert len(listed) == 2

@@ -142,6 +142,8 @@ def test_the_explorer_of_the_run(report: Watched) -> None:
     assert rows.count() >= 1
     report.page.fill("#search", "67-64-1")
     rows.first.locator("a").click()
+    report.page.wait_for_url("**/67-64-1.html")
+    report.page.wait_for_load_state("load")  # counting does not wait for the end of the page
     assert report.page.locator("h1").inner_text().startswith("丙酮")
     assert report.page.locator("#neighbours circle").count() >= 10
     assert report.page.locator(".stated mark").count() >= 50

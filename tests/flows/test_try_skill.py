@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from corpus.errors import TerminalError
 from flows.commands.try_skill import app
-from flows.skills import PLACES, example, input_type, read_input, skill_of
+from flows.skills import ABSENT, PLACES, example, input_type, read_input, skill_of
 from models import Models
 from models.errors import OfflineUnavailable
 from models.languages import Language, is_chinese
@@ -22,9 +22,6 @@ from tests.conftest import REPOSITORY
 from tests.servers.model_server import ModelServer
 
 LANGUAGES: tuple[Language, ...] = ("zh", "en")
-ABSENT = {
-    "slm_generate", "slm_discriminate", "slm_refine", "find_shift", "meta_chunk", "direct_chunk", "write_question"
-}  # fmt: skip
 FENCE = re.compile(r"<([a-z_]+) k=(\w+)>\n.*?\n</\1 k=\2>", re.S)
 
 

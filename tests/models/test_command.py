@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from flows.skills import ABSENT
 from tests.servers.model_server import ModelServer
 
 LIGHT = {"HCHEM_EMBEDDINGS__COHESION": "ngram", "HCHEM_EMBEDDINGS__INDEX": "ngram"}
@@ -45,6 +46,20 @@ def test_show_without_secrets(tmp_path: Path) -> None:
     table = hchem(tmp_path, "models", "show")
     assert "score_document" in table.stdout
     assert "offline" in table.stdout
+
+
+def test_what_no_rule_answers_is_absent_without_a_model(tmp_path: Path) -> None:
+    """Which skills these are is proved in tests/flows/test_try_skill.py, by asking each of them."""
+    own = '{"find_shift": {"model": "m", "base_url": "http://127.0.0.1:9/v1"}}'
+    done = hchem(tmp_path, "models", "show", "--json", HCHEM_MODELS__SKILLS=own)
+    assert done.returncode == 0, done.stderr
+    shown = {row["skill"]: row["model"] for row in json.loads(done.stdout)["skills"]}
+    assert (shown["score_document"], shown["find_shift"]) == ("offline", "m")
+    assert {name for name, model in shown.items() if model == "absent"} == ABSENT - {"find_shift"}
+    checked = hchem(tmp_path, "models", "check", **LIGHT)
+    assert checked.returncode == 0, checked.stderr
+    (line,) = [line for line in checked.stdout.splitlines() if line.startswith("absent")]
+    assert all(name in line for name in ABSENT)
 
 
 def test_check_with_a_server(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from chunking.retrieval import Forest, fuse
 from chunking.segment import SKILLS_OF, Segmenter, language_of
 from chunking.sentences import split_sentences
 from corpus.ids import canonical_json, digest
+from models.embeddings import CachedEmbedder
 from models.errors import AnswerRejected
 
 if TYPE_CHECKING:
@@ -93,6 +94,8 @@ class Cuts:
                 except (json.JSONDecodeError, KeyError, TypeError):
                     continue
         self.taken = 0
+        self.loaded = False
+        """Whether the encoder has been loaded for what is not kept."""
 
     def get(self, key: str, length: int) -> Cut | None:
         """A kept partition, if it is one of a text of that length."""
@@ -173,7 +176,11 @@ def _cut(document: BenchmarkDocument, method: str, language: str, segmenter: Seg
     known = cuts.get(key, len(document.text))
     if known is not None:
         return known
-    models.embedder("cohesion").passages(["."])  # loads the encoder: no document's time
+    if not cuts.loaded:
+        embedder = models.embedder("cohesion")
+        if isinstance(embedder, CachedEmbedder):
+            embedder.load()  # no document's time
+        cuts.loaded = True
     began = time.monotonic()
     try:
         result = segmenter.run(document.text, method, language)

@@ -201,6 +201,29 @@ def texts_of(value: Any) -> tuple[str, ...]:
     return tuple(text for item in items if (text := str(item).strip()))
 
 
+def text_in(value: Any, where: str) -> str:
+    """A text, "" for none. Raises BenchmarkError with the place for a value of another type."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise BenchmarkError(f"{where}: expected a text, not {_shown(value)}")
+    return value
+
+
+def whole_in(value: Any, where: str) -> int:
+    """A whole number, also one written as text. Raises BenchmarkError with the place for anything else."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return int(value)
+    except (TypeError, ValueError, OverflowError) as error:  # the last: an endless one
+        raise BenchmarkError(f"{where}: expected a whole number, not {_shown(value)}") from error
+
+
+def _shown(value: Any) -> str:
+    return ascii(value)[:60] if isinstance(value, str | bool | int | float) else type(value).__name__
+
+
 # --- documents with sections ------------------------------------------------------------------------------------
 
 

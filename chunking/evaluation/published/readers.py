@@ -27,7 +27,9 @@ from chunking.evaluation.published.data import (
     read_rows,
     read_text,
     required,
+    text_in,
     texts_of,
+    whole_in,
 )
 
 Read = Callable[[Path, Headings, tuple[str, ...]], Benchmark]
@@ -308,21 +310,25 @@ def _qasper(folder: Path, headings: Headings, subsets: tuple[str, ...]) -> Bench
                 above = names
             documents.append(composed(paper, str(row.get("title") or ""), sections, headings))
             questions += [
-                _qasper_question(paper, number, qa) for number, qa in enumerate(row.get("qas") or ())
+                _qasper_question(path, paper, number, qa) for number, qa in enumerate(row.get("qas") or ())
             ]
     return _finish("qasper", documents, [question for question in questions if question.answers])
 
 
-def _qasper_question(paper: str, number: int, qa: dict[str, Any]) -> BenchmarkQuestion:
+def _qasper_question(path: Path, paper: str, number: int, qa: dict[str, Any]) -> BenchmarkQuestion:
     answers: list[str] = []
     quotes: dict[str, None] = {}
-    for entry in qa.get("answers") or ():
+    for at, entry in enumerate(qa.get("answers") or (), start=1):
         answer = entry.get("answer", entry)
+        where = f"{path}, paper {paper!r}, question {number + 1}, answer {at}"
         if answer.get("unanswerable"):
             continue
-        spans = ", ".join(answer.get("extractive_spans") or ())
+        spans = ", ".join(
+            text_in(span, f"{where}, extractive_spans") for span in answer.get("extractive_spans") or ()
+        )
+        written = text_in(answer.get("free_form_answer"), f"{where}, free_form_answer")
         said = {True: "Yes", False: "No"}.get(answer.get("yes_no"), "")
-        answers += [text for text in (spans, answer.get("free_form_answer") or "", said) if text][:1]
+        answers += [text for text in (spans, written, said) if text][:1]
         # figures and tables are no text: their captions are marked FLOAT SELECTED
         quotes |= dict.fromkeys(
             q for q in texts_of(answer.get("evidence")) if not q.startswith("FLOAT SELECTED")
@@ -382,7 +388,7 @@ def _wiki727(folder: Path, headings: Headings, subsets: tuple[str, ...]) -> Benc
         sections: list[Section] = []
         level, title = 1, ""
         lines: list[str] = []
-        for line in read_text(path).splitlines():
+        for at, line in enumerate(read_text(path).splitlines(), start=1):
             match = _WIKI.match(line)
             if match is None:
                 lines.append(line)
@@ -391,7 +397,8 @@ def _wiki727(folder: Path, headings: Headings, subsets: tuple[str, ...]) -> Benc
                 sections.append(Section(level, title, tuple(lines)))
             name = match[2].strip()
             # level 1 is the preface only, whose name is no heading; sections begin at 2
-            level, title, lines = max(int(match[1]) - 1, 1), "" if name == "preface" else name, []
+            deep = whole_in(match[1], f"{path}, line {at}, level")
+            level, title, lines = max(deep - 1, 1), "" if name == "preface" else name, []
         if not (title or sections):
             raise BenchmarkError(f"{path}: no line '========,<level>,<title>.': this is no Wiki-727K article")
         sections.append(Section(level, title, tuple(lines)))
@@ -456,8 +463,13 @@ def _ohr_bench(folder: Path, headings: Headings, subsets: tuple[str, ...]) -> Be
     for path in pages:
         if subsets and path.parent.name not in subsets:
             continue
-        rows = sorted(read_rows(path), key=lambda row: int(field_of(row, path, "page_idx")))
-        text = "\n\n".join(str(row.get("text") or "") for row in rows)
+        rows = read_rows(path)
+        places = [
+            whole_in(field_of(row, path, "page_idx"), f"{path}, page {at}, page_idx")
+            for at, row in enumerate(rows, start=1)
+        ]
+        order = sorted(range(len(rows)), key=places.__getitem__)
+        text = "\n\n".join(str(rows[at].get("text") or "") for at in order)
         documents.append(BenchmarkDocument(f"{path.parent.name}/{path.stem}", path.stem, text))
     questions = []
     for path in required(
@@ -506,7 +518,7 @@ def _chroma(folder: Path, headings: Headings, subsets: tuple[str, ...]) -> Bench
         try:
             spans = json.loads(field_of(row, path, "references"))
             given = [(str(s["content"]), int(s["start_index"]), int(s["end_index"])) for s in spans]
-        except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             raise BenchmarkError(
                 f"{path}, question {number + 1}: references are no list of spans ({error})"
             ) from error
@@ -560,7 +572,8 @@ def read_benchmark(
         raise BenchmarkError(f"{name} has no subsets")
     try:
         found = reader.read(folder, headings, tuple(subsets))
-    except (AttributeError, TypeError, KeyError) as error:  # a value of another type than published
+    # a value of another type than published, or one without end
+    except (AttributeError, TypeError, KeyError, ValueError, OverflowError, RecursionError) as error:
         raise BenchmarkError(
             f"{folder} is not in the shape of {name} ({reader.shape}): {type(error).__name__}: {error}"
         ) from error
