@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 
 from chunking.background import Backgrounds
 from chunking.chunkscore import combine
+from chunking.evaluation.rows import figure_row
 from chunking.evaluation.settings import EvaluationSettings
 from chunking.evaluation.statistics import Bootstrap, Estimate
 from chunking.records import ChunkRecord
@@ -79,7 +80,9 @@ def lambda_rows(
         low, high = np.quantile(others, [tail, 1 - tail]) if others else (None, None)
         setting = {"lambda": lam, "methods": methods, "confidence": settings.confidence}
         estimate = Estimate(value, _plain(low), _plain(high), len(methods))
-        rows.append(_row("lambda", "all methods", "pearson_r", estimate, "Pearson's r over methods", setting))
+        rows.append(
+            figure_row("lambda", "all methods", "pearson_r", estimate, "Pearson's r over methods", setting)
+        )
     return rows
 
 
@@ -169,7 +172,7 @@ def completion_rows(session: Session, models: Models, settings: EvaluationSettin
             ("perplexity_before", _exponential(before_), "e^mean loss"),
             ("perplexity_after", _exponential(after_), "e^mean loss"),
         ):
-            rows.append(_row("completion", _COMPLETED, metric, estimate, unit, setting))
+            rows.append(figure_row("completion", _COMPLETED, metric, estimate, unit, setting))
     return rows
 
 
@@ -222,7 +225,7 @@ def level_rows(
 ) -> list[Evaluation]:
     """Table ``levels``: evidence recall by the deepest level that Auto-Merge may use (``1`` … ``4``, ``all``)."""
     return [
-        _row("levels", label, "evidence_recall", bootstrap.mean(values), "share of evidence characters",
+        figure_row("levels", label, "evidence_recall", bootstrap.mean(values), "share of evidence characters",
              {**setting, "max_level": level})
         for level, values in recalls.items()
     ]  # fmt: skip
@@ -243,26 +246,11 @@ def time_rows(session: Session, methods: Iterable[str], settings: EvaluationSett
             .order_by(Partition.partition_id)
         )  # fmt: skip
         estimate = bootstrap.mean(list(session.scalars(query)))
-        rows.append(_row("chunks", method, "seconds", estimate, "seconds of wall time per document", {}))
+        rows.append(
+            figure_row("chunks", method, "seconds", estimate, "seconds of wall time per document", {})
+        )
     return rows
 
 
 def _plain(value: Any) -> float | None:
     return None if value is None else round(float(value), 6)
-
-
-def _row(
-    table: str, method: str, metric: str, estimate: Estimate, unit: str, setting: dict[str, Any]
-) -> Evaluation:
-    return Evaluation(
-        evaluation_id=digest("evaluation", table, method, metric, canonical_json(setting)),
-        table=table,
-        method=method,
-        metric=metric,
-        value=estimate.value,
-        low=estimate.low,
-        high=estimate.high,
-        n=estimate.n,
-        unit=unit,
-        setting=setting,
-    )

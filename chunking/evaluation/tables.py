@@ -11,11 +11,12 @@ from sqlalchemy.orm import Session
 
 from chunking.evaluation.metrics import meteor_stages
 from chunking.evaluation.protocol import EvaluationQuestion, MethodResult, Values
+from chunking.evaluation.rows import figure_row
 from chunking.evaluation.settings import EvaluationSettings
 from chunking.evaluation.statistics import Bootstrap, Estimate
 from chunking.evaluation.studies import level_rows
 from corpus.catalogue.tables import Chunk, Document, Evaluation, Partition
-from corpus.ids import canonical_json, digest
+from corpus.ids import canonical_json
 
 if TYPE_CHECKING:
     from models import Models
@@ -63,23 +64,6 @@ def result_rows(
     return rows + _differences(results, bootstrap, setting)
 
 
-def _row(
-    table: str, method: str, metric: str, estimate: Estimate, unit: str, setting: dict[str, Any]
-) -> Evaluation:
-    return Evaluation(
-        evaluation_id=digest("evaluation", table, method, metric, canonical_json(setting)),
-        table=table,
-        method=method,
-        metric=metric,
-        value=estimate.value,
-        low=estimate.low,
-        high=estimate.high,
-        n=estimate.n,
-        unit=unit,
-        setting=setting,
-    )
-
-
 def _unit(metric: str) -> str:
     return _UNITS.get(metric, "score 0-1")
 
@@ -91,13 +75,13 @@ def _main(result: MethodResult, bootstrap: Bootstrap, setting: dict[str, Any]) -
         own |= {"not_located": sum(value is None for value in values)} if metric in _UNITS else {}
         if metric == "answered" and result.refused:
             own |= {"refused": dict(sorted(result.refused.items()))}
-        rows.append(_row("main", result.label, metric, bootstrap.mean(values), _unit(metric), own))
+        rows.append(figure_row("main", result.label, metric, bootstrap.mean(values), _unit(metric), own))
     return rows
 
 
 def _budgets(result: MethodResult, bootstrap: Bootstrap, setting: dict[str, Any]) -> list[Evaluation]:
     return [
-        _row(
+        figure_row(
             "budget",
             result.label,
             "evidence_recall",
@@ -123,13 +107,15 @@ def _grouped(
         chosen = [index for index, question in enumerate(questions) if group(question) == value]
         for metric in _GROUPED:
             estimate = bootstrap.mean([result.main[metric][index] for index in chosen])
-            rows.append(_row(table, result.label, metric, estimate, _unit(metric), setting | {name: value}))
+            rows.append(
+                figure_row(table, result.label, metric, estimate, _unit(metric), setting | {name: value})
+            )
     return rows
 
 
 def _retrieval(result: MethodResult, bootstrap: Bootstrap, setting: dict[str, Any]) -> list[Evaluation]:
     return [
-        _row(
+        figure_row(
             "retrieval",
             result.label,
             f"hit@{depth}",
@@ -150,7 +136,7 @@ def _differences(
     if baseline is None:
         return []
     return [
-        _row(
+        figure_row(
             "differences",
             result.label,
             metric,
@@ -196,7 +182,7 @@ def _size_rows(session: Session, method: str, models: Models) -> list[Evaluation
         ("max_size", float(max(sizes)) if sizes else None, len(sizes), "tokens", counter),
     ]
     return [
-        _row("chunks", method, metric, _plain(value, n), unit, setting)
+        figure_row("chunks", method, metric, _plain(value, n), unit, setting)
         for metric, value, n, unit, setting in figures
     ]
 
@@ -221,5 +207,5 @@ def _score_rows(session: Session, method: str) -> list[Evaluation]:
             values: Values = [scores.get(metric) for scores in groups[key]]
             known = [value for value in values if value is not None]
             estimate = _plain(mean(known) if known else None, len(known))
-            rows.append(_row("chunks", method, metric, estimate, "mean over documents", settings[key]))
+            rows.append(figure_row("chunks", method, metric, estimate, "mean over documents", settings[key]))
     return rows

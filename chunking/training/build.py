@@ -149,7 +149,7 @@ class TrainingBuilder:
             try:
                 _claim(out, None if afresh else options.tasks)
                 self._progress = _Progress(out / _PROGRESS, afresh=afresh)
-            except BaseException:
+            except BaseException:  # an interrupt too must let go of the lock
                 self.close()
                 raise
         except FileExistsError as error:

@@ -8,7 +8,6 @@ completer accepted and wrote (agent 4).
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
 from rapidfuzz.distance import Indel
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
@@ -26,7 +24,7 @@ from corpus.catalogue.tables import Chunk, Document, Partition
 from corpus.errors import TerminalError
 from corpus.ids import canonical_json, digest
 from flows.report import folders
-from flows.report.explorer import environment
+from flows.report.explorer import environment, page_frame
 from flows.report.figures import borders_picture
 
 DEBATES_VERSION = "1"
@@ -118,16 +116,7 @@ def _fingerprint(session: Session, report: str) -> str:
 
 def _fill(session: Session, folder: Path, report: str) -> dict[str, int]:
     templates = environment()
-    loader = templates.loader
-    assert loader is not None  # the explorer's environment reads its own package
-    style = "\n" + loader.get_source(templates, "explorer.css")[0].strip() + "\n"
-    style += loader.get_source(templates, "debate.css")[0].strip() + "\n"
-    allowed = hashlib.sha256(style.encode()).digest()
-    shared = {
-        "report": report,
-        "style": Markup(style),  # noqa: S704  our own file
-        "policy": f"default-src 'none'; style-src 'sha256-{base64.b64encode(allowed).decode()}'; base-uri 'none'; form-action 'none'",
-    }
+    shared = {"report": report, **page_frame(templates, "explorer.css", "debate.css")}
     ids = list(
         session.scalars(_debated(Partition.partition_id).order_by(Document.title, Partition.partition_id))
     )

@@ -112,7 +112,10 @@ def _fill(session: Session, folder: Path, report: str, settings: ExtractionSetti
     pages = _Pages(session, folder, report, settings, [key for key, _ in ranked[:_MOST_PAGES]])
     listed = pages.write_all()
     index = pages.environment.get_template("substances.html.j2").render(
-        rows=listed, total=len(ranked), report=report, **pages.shared("explorer.js")
+        rows=listed,
+        total=len(ranked),
+        report=report,
+        **page_frame(pages.environment, "explorer.css", script="explorer.js"),
     )
     sizes = [*pages.sizes, folders.put(folder / "index.html", index)]
     return {"pages": len(listed), "substances": len(ranked), "bytes": sum(sizes), "largest": max(sizes)}
@@ -199,19 +202,6 @@ class _Pages:
             for row in self._write_batch(self.keys[at : at + _BATCH])
         ]
 
-    def shared(self, script: str = "") -> dict[str, Any]:
-        """What every page needs: style and script with the policy that allows exactly them."""
-        style, code = self._own("explorer.css"), self._own(script) if script else ""
-        allowed = f"; script-src '{_hash(code)}'" if code else ""
-        policy = (
-            f"default-src 'none'; style-src '{_hash(style)}'{allowed}; base-uri 'none'; form-action 'none'"
-        )
-        return {"style": Markup(style), "script": Markup(code), "policy": policy}  # noqa: S704  our own files
-
-    def _own(self, name: str) -> str:
-        loader = self.environment.loader
-        return "\n" + loader.get_source(self.environment, name)[0].strip() + "\n" if loader else ""
-
     def _write_batch(self, keys: Sequence[str]) -> Iterator[Listed]:
         session = self.session
         rows: dict[str, list[Assertion]] = defaultdict(list)
@@ -276,10 +266,23 @@ class _Pages:
             questions=asked,
             file=lambda other: page_name(other) if other in self.paged else "",
             relation_title=relation_title,
-            **self.shared(),
+            **page_frame(self.environment, "explorer.css"),
         )
         self.sizes.append(folders.put(self.folder / page.file, html))
         return page
+
+
+def page_frame(made: Environment, *styles: str, script: str = "") -> dict[str, Any]:
+    """What every page needs: style and script, by their files, with the policy that allows exactly them."""
+    style, code = _own(made, *styles), _own(made, script) if script else ""
+    allowed = f"; script-src '{_hash(code)}'" if code else ""
+    policy = f"default-src 'none'; style-src '{_hash(style)}'{allowed}; base-uri 'none'; form-action 'none'"
+    return {"style": Markup(style), "script": Markup(code), "policy": policy}  # noqa: S704  our own files
+
+
+def _own(made: Environment, *names: str) -> str:
+    loader = made.loader
+    return "\n" + "".join(f"{loader.get_source(made, name)[0].strip()}\n" for name in names) if loader else ""
 
 
 def environment() -> Environment:
