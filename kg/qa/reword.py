@@ -191,7 +191,10 @@ def properties_of(text: str) -> frozenset[str]:
 def _language_problems(said: str, asked: str, language: str) -> list[str]:
     """Names and titles, which keep their own language, are left out of both."""
     wrong = wrong_language(said, language)
-    if not wrong and abs(han_share(said) - han_share(asked)) > _MIXED:
+    mixed = abs(han_share(said) - han_share(asked)) > _MIXED
+    if language == "en":  # "请问，Which …": one Chinese word is enough to spoil an English question
+        mixed = mixed or (han_share(said) > 0 and han_share(asked) == 0)
+    if not wrong and mixed:
         wrong = (
             "the language is mixed: 请只用中文"
             if language == "zh"

@@ -98,6 +98,14 @@ def test_property_and_kind_of_question_stay(template: str, question: str, proble
     assert problem in "".join(found)
 
 
+def test_a_chinese_word_in_an_english_question_is_a_mixture_but_a_title_is_none() -> None:
+    asked = "Which materials are listed for Benzene in “苯安全技术说明书”?"
+    given = RewordIn(asked, "en", ("Benzene", "苯安全技术说明书"), (), True)
+    assert problems_of(given, asked) == []
+    assert problems_of(given, f"Please tell me: {asked}") == []
+    assert "the language is mixed: use English only" in problems_of(given, f"请问，{asked}")
+
+
 def test_polarity_and_plural_in_english() -> None:
     assert problems_of(EN, "Which materials may be stored with Methanol according to “SDS 1”?") == [
         "the polarity differs"
@@ -253,8 +261,9 @@ def question_of(request: Request) -> str:
 
 
 def politely(request: Request) -> Answer:
-    question = question_of(request)
-    return {"question": f"请问，{question}" if is_chinese(question) else f"Please tell me: {question}"}
+    question = question_of(request)  # names and titles of the other language may stand in it
+    chinese = is_chinese(str(request.messages[0]["content"]))
+    return {"question": f"请问，{question}" if chinese else f"Please tell me: {question}"}
 
 
 def never() -> bool:
