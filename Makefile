@@ -10,7 +10,7 @@ WORKERS ?= logical
 # Tests start hundreds of Python processes; where images forbid to write byte code, each would compile everything anew
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-local-llm neo4j check lock clean
+.PHONY: run test test-local-llm neo4j check lock audit sbom clean
 .DEFAULT_GOAL := run
 
 ## run: install, then run the whole pipeline on the sample site
@@ -64,6 +64,15 @@ $(VENV)/.ready-dev: requirements-dev.lock pyproject.toml | $(VENV)/bin/uv
 $(VENV)/.ready-local-llm: requirements-local-llm.lock $(VENV)/.ready-dev
 	$(BIN)/uv pip install --quiet --no-deps --require-hashes -r requirements-local-llm.lock
 	@touch $(VENV)/.ready-local-llm
+
+## audit: known weaknesses of all pinned packages; a package that the advisory service does not know is named
+audit: $(VENV)/bin/uv
+	$(BIN)/uv tool run --quiet pip-audit==2.10.1 --disable-pip --no-deps --require-hashes --progress-spinner off -r requirements-dev.lock -r requirements-local-llm.lock
+
+## sbom: what the platform is made of, as CycloneDX JSON
+sbom: $(READY)
+	@mkdir -p dist
+	$(BIN)/uv tool run --quiet --from cyclonedx-bom==7.5.0 cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-format JSON --output-file dist/sbom.json $(BIN)/python
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

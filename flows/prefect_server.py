@@ -23,7 +23,7 @@ from pathlib import Path
 import psutil
 
 from corpus.errors import SettingsError, TerminalError
-from flows.settings import PrefectSettings
+from flows.settings import PrefectSettings, is_loopback
 
 _HOST = "127.0.0.1"
 _PREFERRED_PORT = 4200
@@ -33,10 +33,15 @@ _PATIENCE_S = 20.0  # without a word to who waits
 
 @dataclass(frozen=True)
 class Server:
-    """A server that answers. ``pid`` is 0 for one that the platform did not start."""
+    """A server that answers. ``pid`` is 0 for one that the platform did not start.
+
+    ``host`` and ``closed`` (asks for a password) are how it was started.
+    """
 
     url: str
     pid: int = 0
+    host: str = _HOST
+    closed: bool = False
 
     @property
     def ui_url(self) -> str:
@@ -52,12 +57,17 @@ def _state_file(data_dir: Path) -> Path:
     return _home(data_dir) / "server.json"
 
 
-def environment(data_dir: Path, port: int, heartbeat_s: int = 30) -> dict[str, str]:
+def environment(data_dir: Path, port: int, settings: PrefectSettings) -> dict[str, str]:
     """Environment of the server and of every client of it (measured defaults of the design)."""
+    url = _url(settings.host, port)
+    closed = {} if settings.auth is None else {"PREFECT_SERVER_API_AUTH_STRING": _password(settings)}
     return {
-        **client_environment(data_dir, f"http://{_HOST}:{port}/api", heartbeat_s),
-        "PREFECT_SERVER_API_HOST": _HOST,
+        **client_environment(data_dir, url, settings),
+        **closed,
+        "PREFECT_SERVER_API_HOST": settings.host,
         "PREFECT_SERVER_API_PORT": str(port),
+        # Prefect allows every origin: any page open in a browser of this machine could start deployments.
+        "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": url.removesuffix("/api"),
         "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
         "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "100",
         "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
@@ -71,13 +81,25 @@ def environment(data_dir: Path, port: int, heartbeat_s: int = 30) -> dict[str, s
     }
 
 
-def client_environment(data_dir: Path, api_url: str, heartbeat_s: int = 30) -> dict[str, str]:
+def _url(host: str, port: int) -> str:
+    """How this machine reaches the API: a server bound to every address answers on loopback too."""
+    reached = {"0.0.0.0": _HOST, "::": "[::1]", "::1": "[::1]"}.get(host, host)  # noqa: S104 - compared, not bound
+    return f"http://{reached}:{port}/api"
+
+
+def _password(settings: PrefectSettings) -> str:
+    return settings.auth.get_secret_value() if settings.auth is not None else ""
+
+
+def client_environment(data_dir: Path, api_url: str, settings: PrefectSettings) -> dict[str, str]:
     """Environment of a Prefect client of this platform: private home, no telemetry."""
+    closed = {} if settings.auth is None else {"PREFECT_API_AUTH_STRING": _password(settings)}
     return {
+        **closed,
         "PREFECT_HOME": str(_home(data_dir)),
         "PREFECT_PROFILES_PATH": str(_home(data_dir) / "profiles.toml"),
         "PREFECT_API_URL": api_url,
-        "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(heartbeat_s),
+        "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(settings.heartbeat_s),
         "PREFECT_LOGGING_EXTRA_LOGGERS": "hchem,scrapy",
         "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
         "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
@@ -104,8 +126,8 @@ def running(data_dir: Path) -> Server | None:
     """The server of this data directory, if it answers."""
     try:
         state = json.loads(_state_file(data_dir).read_text(encoding="utf-8"))
-        server = Server(url=str(state["url"]), pid=int(state["pid"]))
-    except (OSError, ValueError, KeyError):
+        server = Server(**state)
+    except (OSError, ValueError, TypeError):
         return None
     return server if _alive(server.pid) and healthy(server.url) else None
 
@@ -130,10 +152,17 @@ def ensure(
     if outside and os.environ.get("_HCHEM_PREFECT_OURS") != outside:
         if not healthy(outside):
             raise SettingsError(f"Prefect server {outside} (PREFECT_API_URL) does not answer; is it up?")
-        os.environ.update({**client_environment(data_dir, outside, settings.heartbeat_s)})
+        os.environ.update(client_environment(data_dir, outside, settings))
         return Server(url=outside)
-    server = running(data_dir) or _start(data_dir, settings, tell)
-    os.environ.update(client_environment(data_dir, server.url, settings.heartbeat_s))
+    server = running(data_dir)
+    if server is None:
+        server = _start(data_dir, settings, tell)
+    elif (server.host, server.closed) != (settings.host, settings.auth is not None):
+        raise SettingsError(
+            f"the Prefect server {server.ui_url} was started with other settings (bound to {server.host}, "
+            f"{'with' if server.closed else 'without'} a password); stop it first: hchem down"
+        )
+    os.environ.update(client_environment(data_dir, server.url, settings))
     os.environ["_HCHEM_PREFECT_OURS"] = server.url
     return server
 
@@ -142,6 +171,8 @@ def _start(data_dir: Path, settings: PrefectSettings, tell: Callable[[str], None
     home = _home(data_dir)
     home.mkdir(parents=True, exist_ok=True)
     port = _choose_port(settings.port, tell)
+    if not is_loopback(settings.host):
+        tell(f"bound to {settings.host} without TLS: put a proxy with TLS in front before others use it")
     log_path = home / "server.log"
     command = [sys.executable, "-m", "prefect", "server", "start"]
     with log_path.open("ab") as log:
@@ -151,9 +182,9 @@ def _start(data_dir: Path, settings: PrefectSettings, tell: Callable[[str], None
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            env={**os.environ, **environment(data_dir, port, settings.heartbeat_s)},
+            env={**os.environ, **environment(data_dir, port, settings)},
         )
-    server = Server(url=f"http://{_HOST}:{port}/api", pid=process.pid)
+    server = Server(_url(settings.host, port), process.pid, settings.host, settings.auth is not None)
     _state_file(data_dir).write_text(json.dumps(asdict(server)), encoding="utf-8")
     tell(f"starting the Prefect server on port {port} (first start takes about half a minute)")
     began = said = time.monotonic()

@@ -18,11 +18,15 @@ from models.errors import ModelRefused
 from models.settings import StoredKey
 
 if TYPE_CHECKING:
-    from flows.settings import Settings
+    from flows.settings import PrefectSettings, Settings
 
 
 def refuse_keys(values: Mapping[str, Any], place: Path) -> None:
-    """Raise SettingsError where a settings file holds an API key; the key is not shown."""
+    """Raise SettingsError where a settings file holds an API key or the server's password; it is not shown."""
+    if "auth" in (values.get("prefect") or {}):
+        raise SettingsError(
+            f"{place} sets prefect.auth: passwords are not kept in files; use HCHEM_PREFECT__AUTH"
+        )
     for path in _keys_in(values):
         setting = ".".join(path)
         ways = [f"HCHEM_{'__'.join(path).upper()}"]
@@ -44,10 +48,9 @@ def _keys_in(values: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator
 
 def attach(settings: Settings) -> None:
     """Tell each key that stands in a block what names it and how it is read; nothing is read yet."""
-    data_dir = settings.data_dir
 
     def read(block: str, setting: str) -> str:
-        return read_block(block, setting, data_dir)
+        return read_block(block, setting, settings.data_dir, settings.prefect)
 
     for key in stored_keys(settings):
         key.read = read
@@ -76,7 +79,7 @@ def prove(settings: Settings) -> None:
         raise SettingsError(str(error)) from None
 
 
-def read_block(block: str, setting: str, data_dir: Path) -> str:
+def read_block(block: str, setting: str, data_dir: Path, prefect: PrefectSettings) -> str:
     """The text in a Prefect Secret block.
 
     Raises ModelRefused (reason ``settings``: a run halts, its items stay to be
@@ -95,7 +98,7 @@ def read_block(block: str, setting: str, data_dir: Path) -> str:
                 reason="settings",
             )
         url = server.url
-        os.environ.update(prefect_server.client_environment(data_dir, url))
+        os.environ.update(prefect_server.client_environment(data_dir, url, prefect))
     return _load(block, what, url)
 
 

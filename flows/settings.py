@@ -9,7 +9,9 @@ them names, then the defaults.
 from __future__ import annotations
 
 import os
+import re
 import tomllib
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal
 
@@ -53,21 +55,49 @@ class CatalogueSettings(BaseModel):
     )
 
 
+def is_loopback(host: str) -> bool:
+    """Whether an address reaches this machine only; names but ``localhost`` may lead anywhere."""
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 class PrefectSettings(BaseModel):
     """The loopback Prefect server that the platform starts and reuses."""
 
     model_config = ConfigDict(extra="forbid")
 
+    host: str = Field(
+        default="127.0.0.1",
+        min_length=1,
+        description="Address that the server is bound to; anything but loopback needs `auth`, and TLS in front",
+    )
+    auth: SecretStr | None = Field(
+        default=None,
+        description="`user:password` that the server asks of everyone (HCHEM_PREFECT__AUTH; not in a file)",
+    )
     port: int | None = Field(
         default=None,
         ge=0,
         le=65535,
-        description="Port of the loopback server; unset: 4200 or, when taken, a free one; 0: a free one",
+        description="Port of the server; unset: 4200 or, when taken, a free one; 0: a free one",
     )
     start_timeout_s: float = Field(
         default=300.0, gt=0, description="How long to wait for the server's health"
     )
     heartbeat_s: int = Field(default=30, ge=30, description="Seconds between flow run heartbeats")
+
+    @model_validator(mode="after")
+    def _closed(self) -> PrefectSettings:
+        """Whoever reaches the server can start deployments: no open door beyond this machine."""
+        if self.auth is not None and not re.fullmatch(r"[^:\s]+:\S{8,}", self.auth.get_secret_value()):
+            raise ValueError("auth must be user:password, the password of at least 8 characters")
+        if self.auth is None and not is_loopback(self.host):
+            raise ValueError(
+                f"{self.host!r} is not loopback: set a password first (HCHEM_PREFECT__AUTH=user:password)"
+            )
+        return self
 
 
 class FlowSettings(BaseModel):

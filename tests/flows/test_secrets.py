@@ -18,7 +18,7 @@ from corpus.catalogue.tables import Document
 from corpus.errors import SettingsError
 from corpus.ids import digest
 from flows import secrets
-from flows.settings import load_settings
+from flows.settings import PrefectSettings, load_settings
 from models import Models
 from models.errors import ModelRefused
 from models.settings import StoredKey
@@ -221,13 +221,13 @@ def test_a_missing_block_an_odd_one_and_a_dead_server_are_clear_errors(
         (save_block(api, "   "), "does not hold a text"),
     ):
         with pytest.raises(ModelRefused, match=words) as caught:
-            secrets.read_block(block, setting, tmp_path)
+            secrets.read_block(block, setting, tmp_path, PrefectSettings())
         assert str(caught.value).startswith(f"{setting} names the Prefect Secret block {block!r}")
         assert KEY not in str(caught.value)
-    assert secrets.read_block(save_block(api, "12345678"), setting, tmp_path) == "12345678"  # not a number
+    assert secrets.read_block(save_block(api, "12345678"), setting, tmp_path, PrefectSettings()) == "12345678"  # not a number
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
     with pytest.raises(ModelRefused, match="does not answer: ConnectError"):
-        secrets.read_block("any", setting, tmp_path)
+        secrets.read_block("any", setting, tmp_path, PrefectSettings())
 
 
 # --- a whole stage, and then the search for the key --------------------------------------
