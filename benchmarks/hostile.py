@@ -4,10 +4,9 @@
     python benchmarks/hostile.py large [--only NAME] [--trafilatura PYTHON]
 
 ``inputs``: blocks of 100 (50 mutated sample pages, 50 generated ones), each through cleaning,
-quality and refinement twice (``tests/corpus/hostile.py`` says what must hold). The mutated pages of
-a block depend on its number alone, so a run goes on where it stopped with ``--start``; the generated
-ones on our code as well, since hypothesis draws constants from the modules that are loaded. Failures
-are shortened and written to FOLDER as ``<block>-<n>.html`` with the arguments and the fault beside them.
+quality and refinement twice (``tests/corpus/hostile.py`` says what must hold). The inputs of a block
+depend on its number alone, so a run goes on where it stopped with ``--start``. Failures are
+shortened and written to FOLDER as ``<block>-<n>.html`` with the arguments and the fault beside them.
 
 ``large``: seconds and peak memory of each input in a child process, whole and half as large;
 with the Python of an environment that has trafilatura, its figures stand beside ours.
@@ -35,7 +34,7 @@ def run_block(
     """Run one block; returns how many inputs were run, and the slowest with its seconds."""
     from hypothesis import HealthCheck, Phase, given, seed, settings
 
-    from tests.corpus.hostile import faults, markup, mutated
+    from tests.corpus.hostile import BACKEND, faults, markup, mutated
 
     run, slowest, slow_name = 0, 0.0, ""
 
@@ -54,7 +53,7 @@ def run_block(
         examine(*mutated(block * SIZE + number))
 
     @seed(block)
-    @settings(max_examples=SIZE - SIZE // 2, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))  # fmt: skip
+    @settings(max_examples=SIZE - SIZE // 2, database=None, deadline=None, backend=BACKEND, phases=[Phase.generate], suppress_health_check=list(HealthCheck))  # fmt: skip
     @given(markup())
     def generated(case: tuple[bytes, dict[str, str]]) -> None:
         examine(*case, "generated")

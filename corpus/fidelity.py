@@ -58,6 +58,9 @@ _COMPARISON = re.compile(
     re.IGNORECASE,
 )
 _SIGNS = re.compile(r"[^\w]|_")
+_HAN = r"[\u3400-\u9fff\uf900-\ufaff]"
+_WRAP = re.compile(rf"(?<={_HAN})[^\S\n]*\n[^\S\n]*(?={_HAN})")  # one break; an empty line parts paragraphs
+_PARTED = re.compile(r"\b([A-Za-z]{1,10})-\s?([a-z]{1,10})\b")
 # A hyphen parts words: "non-\nflammable" and "non-flammable" have the same ones.
 _WORD = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]|[^\W\d_]{2,}(?:['’][^\W\d_]+)*")
 
@@ -75,12 +78,22 @@ def _cached_plain(text: str) -> str:
 
 
 def _as_plain(text: str) -> str:
-    """One form for comparison: raised digits marked, tags and escapes gone, width and dashes unified."""
+    """One form for comparison: raised digits marked, tags and escapes gone, width and dashes unified, words whole."""
     text = INVISIBLE.sub("", text)
     text = _RAISED.sub(lambda m: "^" + (m[1] or m[2].translate(_PLAIN_SUPERSCRIPTS)), text)
-    text = _TAGS.sub(lambda m: " " if "br" in m[0] else "", text)
+    text = _TAGS.sub(lambda m: "\n" if "br" in m[0] else "", text)
     text = with_hyphens(unicodedata.normalize("NFKC", _ESCAPED.sub("", text)))
+    if "\n" in text:
+        text = _WRAP.sub("", text)
+    if "-" in text:
+        text = _PARTED.sub(_whole, text)
     return re.sub(r"[\s|*_#`]+", " ", text).replace("〜", "~").replace("∼", "~")
+
+
+def _whole(match: re.Match[str]) -> str:
+    """A negation or comparison that was hyphenated ("pro-\nhibited") in one piece; other words as they are."""
+    word = match[1] + match[2]
+    return word if _NEGATION.fullmatch(word) or _COMPARISON.fullmatch(word) else match[0]
 
 
 def facts(text: str) -> Counter[str]:

@@ -25,6 +25,7 @@ _LEAVES = name_set("p ul ol dl pre blockquote figure a span font b strong i em a
 _STRONG_PROPS = ("articlebody", "maincontentofpage")
 _TITLE_CUT = re.compile(r"\s*(?:[|｜_–—»·]|\s-\s|::|--)\s*")
 _THIN = 0.12
+_LOOSE_MOST = 40  # characters between blocks that narrowing may leave behind
 _LEAD_TEXT = 80
 _LEAD_LEAST, _LEAD_MOST = 40, 1500
 
@@ -84,6 +85,8 @@ def _loses_facts(body: Element, chosen: Element, measures: Measures) -> bool:
         for sibling in parent:
             if sibling is not node and _carries_facts(sibling, measures):
                 return True
+        if _loose_facts(parent, measures):
+            return True
         node = parent
     return False
 
@@ -91,14 +94,31 @@ def _loses_facts(body: Element, chosen: Element, measures: Measures) -> bool:
 def _carries_facts(element: Element, measures: Measures) -> bool:
     if not measures.text(element) or measures.density(element) > 0.5:
         return False
-    text = measures.visible(element)
+    return _states_facts(measures.visible(element))
+
+
+def _states_facts(text: str) -> bool:
     return bool(words.CAS.search(text) or words.IDENTIFIER.search(text)) or (
         len(words.QUANTITY.findall(text)) >= 3
     )
 
 
+def _loose_text(parent: Element) -> list[str]:
+    """The stretches of text that stand between the children of an element, in none of them."""
+    stretches = [parent.text, *(child.tail for child in parent)]
+    return [text for text in stretches if text and not text.isspace()]
+
+
+def _loose_facts(parent: Element, measures: Measures) -> bool:
+    """Whether text that is in no child states facts: narrowing would lose it."""
+    return measures.own(parent) > 0 and any(map(_states_facts, _loose_text(parent)))
+
+
 def _narrower(current: Element, measures: Measures) -> Element | None:
-    if current.tag in _LEAVES or measures.own(current) > 40:
+    own = measures.own(current)
+    if current.tag in _LEAVES or own > _LOOSE_MOST or own > _THIN * measures.text(current):
+        return None
+    if own and _loose_facts(current, measures):
         return None
     if current.tag == "table" and is_data_table(current):
         return None
@@ -245,6 +265,11 @@ def _is_site_name(element: Element) -> bool:
     return "logo" in names or "brand" in names or (link is not None and link.get("href") in {"/", "./", "#"})
 
 
+def holds_main_alone(body: Element) -> bool:
+    """Whether a body holds one ``main`` and no text beside it, as cleaning leaves it."""
+    return len(body) == 1 and body[0].tag == "main" and not size(body.text) and not size(body[0].tail)
+
+
 def place_container(
     body: Element,
     container: Element,
@@ -257,14 +282,17 @@ def place_container(
     leads: Sequence[Element] = (),
 ) -> None:
     """Make the container the body's only child, as ``main``, led by the page's heading and its leads."""
-    if container is body and len(body) == 1 and body[0].tag == "main" and not size(body.text):
+    if container is body and holds_main_alone(body):
         return  # a cleaned page
     left = [element for element in _siblings_left(body, container, measures) if element not in leads]
-    if left:
-        removed["outside_container"] += len(left)
+    loose = _loose_left(body, container)
+    if left or loose:
+        removed["outside_container"] += len(left) + len(loose)
         if trace is not None:
             for element in left:
                 trace.removal("outside_container", element)
+            for text in loose:
+                trace.loose_text("outside_container", text)
     main = etree.Element("main")
     numbers.adopt(main, container)
     top: Element | None = None
@@ -309,6 +337,17 @@ def _siblings_left(body: Element, container: Element, measures: Measures) -> lis
             if child is not node and measures.knows(child) and measures.text(child) > 0
         )
         node = parent
+    return left
+
+
+def _loose_left(body: Element, container: Element) -> list[str]:
+    """Stretches of text that stand beside that path, between elements."""
+    left: list[str] = []
+    node: Element | None = container
+    while node is not None and node is not body:
+        node = node.getparent()
+        if node is not None:
+            left.extend(_loose_text(node))
     return left
 
 

@@ -14,6 +14,7 @@ from io import StringIO
 from itertools import pairwise
 from typing import Any
 
+from corpus.cleaning.cell_lines import on_a_line, settled_lines, unwrapped
 from corpus.cleaning.layout import TableKinds, own_rows
 from corpus.cleaning.measure import BLOCKS, HEADINGS, INVISIBLE, Outline
 from corpus.cleaning.scripts import collapse, lowered, raised
@@ -131,7 +132,7 @@ def _cell_text(
     depth: int,
     nested: list[Element] | None = None,
 ) -> str:
-    """A table cell on one line: list items and nested rows by semicolons, the rest by blanks.
+    """A table cell: its lines by ``\\n``, list items and nested rows by semicolons, other blocks by blanks.
 
     Tables with a header inside the cell go to ``nested``, where given, to stand by themselves.
     """
@@ -142,11 +143,11 @@ def _cell_text(
     pieces = renderer.run(cell)
     if not pieces:
         return _lone_alt(cell)
-    text = _cells_on_a_line(pieces[0].plain.replace("\n", " "))
+    text = _cells_on_a_line(pieces[0].plain)
     for before, piece in pairwise(pieces):
         listed = piece.kind in {"item", "row", "definition"} and before.kind == piece.kind
-        text += ("; " if listed else " ") + _cells_on_a_line(piece.plain.replace("\n", " "))
-    return collapse(text)
+        text += ("; " if listed else " ") + _cells_on_a_line(piece.plain)
+    return unwrapped(text) if "\n" in text else collapse(text)
 
 
 def _cells_on_a_line(row: str) -> str:
@@ -371,9 +372,7 @@ class _Renderer:
         kind = "caption" if element.tag in {"caption", "figcaption"} else "paragraph"
         if element.tag == "blockquote":
             kind = "quote"
-        self.pieces.append(
-            Piece(_HEADING_LIKE_START.sub(r"\\\1", text) if "#" in text else text, text, kind, element)
-        )
+        self.pieces.append(Piece(_no_heading(text), text, kind, element))
 
     def _item(self, lines: list[str], element: Element) -> None:
         indent = "  " * max(0, len(self.lists) - 1)
@@ -408,7 +407,7 @@ class _Renderer:
         self._flush_label()
         caption = table.find("caption")
         if caption is not None:
-            text = _cell_text(caption, self.tables, self.outline, self.depth)
+            text = on_a_line(_cell_text(caption, self.tables, self.outline, self.depth))
             if text:
                 self.pieces.append(Piece(text, text, "caption", caption))
         inside: dict[Element, list[Element]] = {}
@@ -437,7 +436,8 @@ class _Renderer:
         width = len(rows[0].cells)
         if width == 1:
             for row in rows:
-                self.pieces.append(Piece(row.cells[0], row.cells[0], "paragraph", row.element))
+                text = row.cells[0]
+                self.pieces.append(Piece(_no_heading(text), text, "paragraph", row.element))
                 self._tables(inside.get(row.element))
             return
         head = pipe(("",) * width) + "\n" + rule(width) + "\n"
@@ -451,10 +451,11 @@ class _Renderer:
                 fresh = True
                 self._tables(inside.get(row.element))
                 continue
-            line = pipe(row.cells)
+            cells = settled_lines(row, "; " if self.depth == 0 else ", ")
+            line = pipe(cells)
             if fresh:
                 line = f"{line}\n{rule(width)}" if row.header else head + line
-            plain = "\t".join(row.cells).strip("\t") if self.depth == 0 else _nested_row(row.cells)
+            plain = "\t".join(cells).strip("\t") if self.depth == 0 else _nested_row(cells)
             self.pieces.append(Piece(line, plain, "row", row.element, not fresh))
             fresh = bool(inside.get(row.element))
             self._tables(inside.get(row.element))
@@ -492,11 +493,16 @@ def _section_titles(rows: list[GridRow]) -> dict[int, str]:
     of the document, not of a table's part.
     """
     titles = {
-        number: row.cells[0]
+        number: on_a_line(row.cells[0])
         for number, row in enumerate(rows)
         if not any(row.cells[1:]) and len(row.cells[0]) <= 60 and _SECTION_TITLE.match(row.cells[0])
     }
     return titles if len(titles) >= 3 else {}
+
+
+def _no_heading(text: str) -> str:
+    """Text of which no line is read as a heading of Markdown."""
+    return _HEADING_LIKE_START.sub(r"\\\1", text) if "#" in text else text
 
 
 def _nested_row(cells: tuple[str, ...]) -> str:

@@ -46,7 +46,7 @@ _MARKUP_START = (
 )
 
 #: Raised with every change of the rules: part of fingerprints.
-RULES_VERSION = "6"
+RULES_VERSION = "7"
 
 
 def clean_page(

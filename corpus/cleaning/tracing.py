@@ -12,15 +12,15 @@ from lxml import etree
 
 from corpus.cleaning.measure import visible_text
 from corpus.cleaning.parsing import MARK
-from corpus.cleaning.tags import Element
+from corpus.cleaning.tags import Element, squashed
 
 
 @dataclass(frozen=True)
 class Removal:
-    """One element that structural cleaning took out.
+    """One element, or text between elements, that structural cleaning took out.
 
-    ``number`` is its document-order number in the raw tree (-1 for an element that
-    cleaning had made itself), ``text`` its visible text.
+    ``number`` is its document-order number in the raw tree (-1 for text, and for an element
+    that cleaning had made itself), ``tag`` is ``#text`` for text, ``text`` what was visible.
     """
 
     rule: str
@@ -52,3 +52,7 @@ class Trace:
         self.removals.append(
             Removal(rule, str(element.tag), int(element.get(MARK, "-1")), visible_text(element))
         )
+
+    def loose_text(self, rule: str, text: str) -> None:
+        """Note a stretch of text between elements that is about to go."""
+        self.removals.append(Removal(rule, "#text", -1, squashed(text)))

@@ -12,7 +12,7 @@ from lxml import etree
 
 from corpus.cleaning import vocabulary as words
 from corpus.cleaning.attributes import clean_attributes
-from corpus.cleaning.container import page_heading, title_of
+from corpus.cleaning.container import holds_main_alone, page_heading, title_of
 from corpus.cleaning.document import GENERATOR, document
 from corpus.cleaning.functional import clean_functions
 from corpus.cleaning.layout import normalise_grids
@@ -169,7 +169,7 @@ def _sole_main(root: Element) -> None:
     body = root.find("body")
     if body is None:
         body = etree.SubElement(root, "body")
-    if len(body) == 1 and body[0].tag == "main" and not size(body.text) and not size(body[0].tail):
+    if holds_main_alone(body):
         return
     body.tag = "main"
     for inner in list(body.iter("main")):
@@ -216,7 +216,7 @@ def _is_clean(root: Element, kept_classes: Collection[str]) -> bool:
     them could only lose content.
     """
     body = root.find("body")
-    if body is None or len(body) != 1 or body[0].tag != "main" or size(body.text) or size(body[0].tail):
+    if body is None or not holds_main_alone(body):
         return False
     return not clean_functions(body).total() and not clean_attributes(body, kept_classes).total()
 

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from corpus.cleaning import clean_page
 from corpus.cleaning.page import CleanedPage
 from corpus.cleaning.parsing import parse_html
+from corpus.cleaning.tracing import Trace
 from corpus.refinement import refine_document
 from models import Models
+from tests.corpus.hostile import BACKEND
 
 BODY = "<h1>Benzene 苯</h1><p>Benzene is a flammable liquid and must be kept away from open flames.</p>"
 KINDS = (  # noqa: SIM905
@@ -53,7 +55,12 @@ _torn = st.recursive(st.one_of(_said, _row), _element, max_leaves=30)
 
 
 @settings(
-    max_examples=200, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+    max_examples=200,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    backend=BACKEND,
+    suppress_health_check=list(HealthCheck),
 )
 @given(st.lists(_torn, min_size=1, max_size=4))
 def test_torn_tables_and_lists_lose_nothing_and_settle_at_once(parts: list[str]) -> None:
@@ -154,8 +161,8 @@ def test_tables_with_a_header_inside_a_table_are_shown_whatever_their_row(rows: 
     assert text.index("11.5 %") < text.index("21.5 %") < text.index("31.5 %")
 
 
-def test_the_offline_refinement_leaves_what_it_would_change() -> None:
-    """A word that a line break parts is one when lines are joined: then they are not."""
+def test_the_offline_refinement_joins_a_word_that_a_line_break_parts() -> None:
+    """A word is the same fact before and after its lines are joined."""
     text = "仓库储存数量构成重大危险源的其他危险化学品，应\n当双人收发。\n\n其他危险化学品，每个库房储存的总量和每个堆垛的总量，\n不得多于二十吨，闪点－11℃。"
     end = text.index("\n\n")
     blocks = [
@@ -165,8 +172,8 @@ def test_the_offline_refinement_leaves_what_it_would_change() -> None:
     refined = refine_document(text, blocks, language="zh", title="", models=Models.offline())
     assert refined.record["refused"] == []
     assert not refined.unrefined
-    assert refined.text.startswith(text[:end])
-    assert "每个堆垛的总量，不得多于二十吨" in refined.text  # the other one is tidied
+    assert "危险化学品，应当双人收发。" in refined.text
+    assert "每个堆垛的总量，不得多于二十吨" in refined.text
 
 
 @pytest.mark.parametrize("frame", ["form", "fieldset", "marquee"])
@@ -177,3 +184,47 @@ def test_text_in_a_frame_is_not_joined_with_what_stands_before_it(frame: str, in
         assert re.findall(r"\d+", page.text)[-3:] == ["10", "20", "30"], page.text
         assert frame not in page.html
         assert cleaned(page.html).html == page.html
+
+
+SEVERAL = "<p>Benzene is a flammable liquid; 苯为易燃液体，应远离火种、热源。</p>" * 6
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        # narrowing to the content leaves what stands between its surroundings
+        f"<h1>Benzene 苯</h1>{{}}<div>{SEVERAL}</div>",
+        f"<h1>Benzene 苯</h1>{{}}<article>{SEVERAL}</article>",
+        f"<main><h1>Benzene 苯</h1>{SEVERAL}</main>{{}}",
+        f"<div>{SEVERAL}</div>{{}}",
+        f"<div>{{}}<div><div>{SEVERAL}</div>{{}}</div></div>",
+    ],
+)
+@pytest.mark.parametrize("loose", ["<tr> n101x </tr> 苯102号", "苯102号", "n101x<br>苯102号"])
+def test_no_loose_text_goes_without_a_record(page: str, loose: str) -> None:
+    trace = Trace()
+    found = clean_page(
+        page.format(loose, loose).encode(), content_type="text/html; charset=utf-8", trace=trace
+    )
+    said = found.text + "\n".join(removal.text for removal in trace.removals)
+    times = page.count("{}")
+    for token in re.findall(r"n\d+x|苯\d+号", loose):
+        assert said.count(token) == times
+    gone = [removal for removal in trace.removals if "苯102号" in removal.text]
+    assert found.text.count("苯102号") + len(gone) == times
+    assert found.removed["structural"].get("outside_container", 0) >= len(gone)
+
+
+@pytest.mark.parametrize("loose", ["CAS 71-43-2", "UN 1114, H225", "闪点 -11 ℃，沸点 80 ℃，限值 6 mg/m3"])
+@pytest.mark.parametrize("frame", ["<h1>苯</h1>{0}<article>{1}</article>", "<main>{1}</main> {0}"])
+def test_loose_facts_stay(loose: str, frame: str) -> None:
+    page = cleaned(frame.format(loose, SEVERAL))
+    assert loose in page.text
+    assert cleaned(page.html).text == page.text
+
+
+@pytest.mark.parametrize("frame", ["{}", "<main>{}</main>", "<div>{}</div>"])
+def test_a_page_of_little_more_than_loose_text_keeps_it(frame: str) -> None:
+    page = cleaned(frame.format("<tr> n101x </tr> 苯102号"))
+    assert "n101x" in page.text
+    assert "苯102号" in page.text

@@ -19,6 +19,12 @@ from corpus.near_duplicates import Candidate
         ("| 闪点 | 11 ℃ |", "闪点 11 ℃"),
         ("a line\nbroken at 15\nminutes", "a line broken at 15 minutes"),
         ("**UN 1230** H225", "UN1230 H225"),
+        ("应\n当双人收发", "应当双人收发"),
+        ("每层不\n得超过 15 分 \n 钟", "每层不得超过 15 分钟"),
+        ("避<br>免受热，温度低\n于 5 ℃", "避免受热，温度低于 5 ℃"),
+        ("It must\nnot be heated", "It must not be heated"),
+        ("Smoking is pro-\nhibited; use with-\nout water", "Smoking is prohibited; use without water"),
+        ("non-\nflammable, not be-\nlow 5 °C", "non-flammable, not below 5 °C"),
     ],
 )
 def test_dress_is_no_change(before: str, after: str) -> None:
@@ -49,6 +55,26 @@ def test_dress_is_no_change(before: str, after: str) -> None:
 def test_every_change_of_a_fact_is_seen(before: str, after: str) -> None:
     assert differences(before, after)
     assert differences(after, before)
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("应\n当", "than:应当"),
+        ("避\n免", "not:避免"),
+        ("不\n得", "not:不"),
+        ("must\nnot", "not:not"),
+        ("can-\nnot", "not:cannot"),
+        ("超<br/>过", "than:超过"),
+    ],
+)
+def test_a_line_break_hides_no_order_and_no_denial(text: str, seen: str) -> None:
+    assert facts(text)[seen] == 1
+
+
+def test_words_of_two_paragraphs_are_no_word() -> None:
+    assert facts("使用时应\n\n当地规定")["than:应当"] == 0
+    assert differences("第一层最\n\n大小不一", "第一层最大小不一")
 
 
 def test_facts_are_named_by_kind() -> None:
