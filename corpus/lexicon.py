@@ -85,6 +85,21 @@ OFFER = re.compile(
     re.IGNORECASE,
 )
 
+# Words that bid or forbid: what a text on safety says beside the names of hazards, and what a text about one does not.
+ADVICE = re.compile(
+    r"不得|不准|不许|严禁|禁止|切勿|请勿|不要|必须|务必|避免|防止|(?<![反供相响适效感对顺])应(?![用急聘对变力答激邀])"
+    r"|\b(?:do not|don't|never|must|should|shall|avoid(?:ed)?|prevent(?:ed)?|keep (?:away|out|off|clear|cool|dry|from|at least)|immediately|at once)\b",
+    re.IGNORECASE,
+)
+# What pages about people and courses are made of: posts, careers, degrees, examinations.
+PROFILE = re.compile(
+    r"教授|讲师|导师|研究员|会长|理事|编委|高级工程师|总工程师|董事|总经理|主任医师|现任|历任|毕业于|研究方向|发表论文|荣获|曾获"
+    r"|学分|学时|先修|必修|选修|授课|任课|考核方式|期末|期中|教材|课程"
+    r"|\b(?:professors?|lecturers?|emerit(?:us|a)|chair(?:man|woman|person)|directors?|chief \w+ officer|chief executive|head of|joined|graduated|ph\.?d|careers?"
+    r"|trainees?|expert in|degree in|credits|prerequisites?|instructors?|office hours|mid-?terms?|final exam|semesters?|syllabus|textbooks?|lectures?|homework|coursework)\b",
+    re.IGNORECASE,
+)
+
 # Marks of lists that lead elsewhere: teasers that break off, page numbers behind leaders, dates and counts of posts.
 TEASER = re.compile(
     r"(?:…|\.{3})[\s\])）」”\"'*_]{0,4}$|(?:…|\.{3})[\s\])）]{0,3}(?:\[?(?:read more|more|continue reading|阅读全文|查看详情|更多|详情|全文|快照|cached).{0,12})$"

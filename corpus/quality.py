@@ -3,7 +3,7 @@
 The offline answer is a formula over measurable features of the cleaned text:
 
 * density = 5·sat((chemistry words + 3·quantities + 4·identifiers) per 100 tokens, 6)
-* safety = 5·sat((safety words + 2·hazard codes) per 100 tokens, 4)
+* safety = 5·sat((safety words + words that bid or forbid + 2·hazard codes) per 100 tokens, 4)
 * completeness = 5·(0.6·sat(tokens, 350) + 0.4·min(1, structure)), structure =
   SDS sections/8 + filled headings/10 + table rows/25 + articles/15
 * readability = 5·(1 − link share − repeats − empty headings − fragments)
@@ -21,6 +21,8 @@ is follows from its form (``page_type``), never from its address:
 * error, login, parked, script: a short page that says so (a login with its terms may be longer)
 * empty: of 8 and more entries 60 % and more state no value ("no data available", "暂无数据")
 * offer: 0.6 words of trade, job adverts or tenders per 100 tokens, with fewer than four SDS sections
+* profile: 2.5 words of posts, careers or courses per 100 tokens, where the page is about people or
+  teaching (five such words, three of them different), with fewer than four SDS sections
 * index: headings without text, entries without sentences, 55 % links, teasers that break
   off, page numbers behind leaders, or lists of dated posts
 
@@ -56,7 +58,9 @@ from models.languages import language_of, wrong_language
 from models.prompts import Prompts, Quoted
 from models.skills import ACCEPT, Skill, Verdict
 
-PageType = Literal["document", "search", "index", "offer", "empty", "error", "login", "parked", "script"]
+PageType = Literal[
+    "document", "search", "index", "offer", "profile", "empty", "error", "login", "parked", "script"
+]
 _WEIGHTS = {"density": 0.30, "safety": 0.20, "completeness": 0.25, "readability": 0.15, "authority": 0.10}
 _CAP = 1.5
 _CAP_NO_SUBJECT = 2.0
@@ -75,7 +79,7 @@ _HAN, _CHARACTER = re.compile(r"[\u3400-\u9fff]"), 0.3
 _TRADITIONAL = re.compile(r"[氣體點險滅劑與應學質藥運儲蝕場護燒發]")
 _NAMES_ZH = {"density": "信息密度", "safety": "安全相关性", "completeness": "完整性", "readability": "可读性", "authority": "权威性"}  # fmt: skip
 _TYPES_ZH: dict[PageType, str] = {
-    "search": "搜索结果页", "index": "目录页", "offer": "报价、招聘或招标页", "empty": "没有数据的页面", "error": "错误页", "login": "登录页", "parked": "停放域名页", "script": "仅有脚本的页面",
+    "search": "搜索结果页", "index": "目录页", "offer": "报价、招聘或招标页", "profile": "人物或课程介绍页", "empty": "没有数据的页面", "error": "错误页", "login": "登录页", "parked": "停放域名页", "script": "仅有脚本的页面",
 }  # fmt: skip
 _LEFT_OUT = "\n\n[…]\n\n"
 _LOGIN = 700  # tokens up to which a page whose head asks for a login is one, with its terms and conditions
@@ -87,6 +91,11 @@ _MIN_OFFERS, _OFFERS = (
     5,
     0.6,
 )  # words of trade from which they count; per 100 tokens. Sample documents: 0.54 at most
+_MIN_PROFILE, _KINDS_OF_PROFILE, _PROFILE = (
+    5,
+    3,
+    2.5,
+)  # the same of people and courses. Sample documents: 0.2 at most
 _MOSTLY_LINKS = 0.55
 _SHORT = 250  # tokens under which a page's own words about itself decide its type
 
@@ -111,6 +120,7 @@ class TextFeatures:
     fragment_share: float
     no_data_share: float
     offers_per_100: float
+    profile_per_100: float
     sds_sections: tuple[int, ...]
     page_type: PageType
 
@@ -241,7 +251,7 @@ def measure(text: str, *, title: str, count: Callable[[str], int], link_share: f
         chemistry_per_100=per_100(lexicon.CHEMISTRY),
         quantities_per_100=per_100(lexicon.QUANTITY) + 100 * _labelled_quantities(lines) / size,
         identifiers_per_100=per_100(lexicon.IDENTIFIER),
-        safety_per_100=per_100(lexicon.SAFETY) + 2 * per_100(lexicon.HAZARD_CODE),
+        safety_per_100=per_100(lexicon.SAFETY) + per_100(lexicon.ADVICE) + 2 * per_100(lexicon.HAZARD_CODE),
         headings=headings,
         empty_headings=empty,
         table_rows=len(rows),
@@ -252,7 +262,8 @@ def measure(text: str, *, title: str, count: Callable[[str], int], link_share: f
         repeated_share=_repeated_share(lines),
         fragment_share=_fragment_share(lines),
         no_data_share=_no_data_share(lines),
-        offers_per_100=_offers(text, size),
+        offers_per_100=_several(lexicon.OFFER, text, size, least=_MIN_OFFERS, kinds=2),
+        profile_per_100=_several(lexicon.PROFILE, text, size, least=_MIN_PROFILE, kinds=_KINDS_OF_PROFILE),
         sds_sections=sections,
         page_type="document",
     )
@@ -366,10 +377,10 @@ def _is_bare(value: str) -> bool:
     return _BARE_VALUE.fullmatch(plain) is not None and lexicon.QUANTITY.search(plain) is None
 
 
-def _offers(text: str, size: float) -> float:
-    """Words of trade and adverts per 100 tokens; 0 where only one of them is used, or hardly any."""
-    found = [word.lower() for word in lexicon.OFFER.findall(text)]
-    return 100 * len(found) / size if len(found) >= _MIN_OFFERS and len(set(found)) > 1 else 0.0
+def _several(words: re.Pattern[str], text: str, size: float, *, least: int, kinds: int) -> float:
+    """Words of a kind per 100 tokens; 0 where there are hardly any, or the same ones again and again."""
+    found = [word.lower() for word in words.findall(text)]
+    return 100 * len(found) / size if len(found) >= least and len(set(found)) >= kinds else 0.0
 
 
 def page_type(text: str, title: str, features: TextFeatures) -> PageType:
@@ -391,6 +402,8 @@ def page_type(text: str, title: str, features: TextFeatures) -> PageType:
         return "empty"
     if features.offers_per_100 >= _OFFERS and not sheet and features.articles < 5:
         return "offer"
+    if features.profile_per_100 >= _PROFILE and not sheet and features.articles < 5:
+        return "profile"
     return "index" if _is_index(text, features) else "document"
 
 
@@ -482,7 +495,7 @@ class ScoreDocument(Skill[ScoreGiven, Score]):
     """Score a document from 0 to 5 for a knowledge base on chemicals and their safety."""
 
     name: ClassVar[str] = "score_document"
-    version: ClassVar[str] = "5"
+    version: ClassVar[str] = "6"
     output: ClassVar[type[BaseModel]] = Score
     prompts: ClassVar[Prompts] = Prompts(__package__, "score_document")
 

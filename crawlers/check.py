@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from datetime import datetime
 from urllib.parse import urlsplit
 
 import httpx
@@ -29,10 +30,21 @@ class SourceCheck:
     detail: str
 
 
-def check_source(source: Source, settings: CrawlSettings) -> SourceCheck:
-    """Ask the source's host for robots.txt (one request) and see whether the first addresses are allowed."""
+def check_source(
+    source: Source, settings: CrawlSettings, *, paused_until: datetime | None = None
+) -> SourceCheck:
+    """Ask the source's host for robots.txt (one request) and see whether the first addresses are allowed.
+
+    ``paused_until``: the host has asked to be left alone until then, so it is not asked.
+    """
     if source.served:
         return _check_sample(source, settings)
+    if paused_until is not None:
+        return SourceCheck(
+            source.name,
+            False,
+            f"the host is not to be asked before {paused_until:%Y-%m-%d %H:%M} UTC (Retry-After)",
+        )
     if not settings.contact and not source.private_hosts:
         return SourceCheck(source.name, False, "crawl.contact (HCHEM_CRAWL__CONTACT) is not set")
     guard = Guard(source.private_hosts, max_url_length=settings.max_url_length)
@@ -48,6 +60,8 @@ def check_source(source: Source, settings: CrawlSettings) -> SourceCheck:
         return SourceCheck(source.name, False, f"does not answer: {text}")
     rules = read_rules(status, body)
     agent = settings.agent_name()
+    if rules.parsed is None and not rules.allows_all:
+        return SourceCheck(source.name, False, rules.detail)
     closed = [url for url in _addresses(source) if not rules.allowed(url, agent)]
     if closed:
         return SourceCheck(source.name, False, f"robots.txt ({status}) closes {closed[0]}")

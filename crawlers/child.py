@@ -24,6 +24,7 @@ from corpus.urls import canonical_url
 from crawlers.frontier import Found, Frontier
 from crawlers.guards import Guard, PinnedResolver, limit_headers
 from crawlers.job import PASSWORD_VARIABLE, CrawlStats, Job, join_password
+from crawlers.pauses import Pauses
 from crawlers.sources import Source
 
 EXIT_FAILED = 3
@@ -42,6 +43,7 @@ def scrapy_settings(job: Job) -> dict[str, Any]:
         "DOWNLOAD_HANDLERS": {"data": None, "file": None, "ftp": None, "s3": None},
         "DOWNLOADER_MIDDLEWARES": {
             "crawlers.middlewares.GuardMiddleware": 50,
+            "crawlers.middlewares.PauseMiddleware": 60,
             "crawlers.robots.RobotsMiddleware": 100,
             "crawlers.tdm.TdmMiddleware": 150,
             "crawlers.middlewares.ArchivedMiddleware": 160,
@@ -136,9 +138,10 @@ def run(job: Job) -> CrawlStats:
     guard = Guard(_private(job), max_url_length=job.settings.max_url_length)
     PinnedResolver.guard = guard
     limit_headers()
+    pauses = Pauses(catalogue)
     process = AsyncCrawlerProcess(scrapy_settings(job))
     crawler = process.create_crawler(PageSpider)
-    crawling = process.crawl(crawler, job=job, frontier=frontier, archive=archive, guard=guard)
+    crawling = process.crawl(crawler, job=job, frontier=frontier, archive=archive, guard=guard, pauses=pauses)
     try:
         process.start()
     finally:
@@ -165,6 +168,7 @@ def _result(crawler: Any, frontier: Frontier, began: float) -> CrawlStats:
     stats.stopped = "" if stats.finished else reason
     stats.outcomes = dict(sorted((frontier.finish() if stats.finished else frontier.outcomes()).items()))
     stats.gone = stats.total("gone")
+    stats.bytes_received = frontier.bytes_received
     return stats
 
 

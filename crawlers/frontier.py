@@ -1,8 +1,9 @@
 """The frontier of a crawl: which URL is asked for next. Its record is the catalogue.
 
-A *round* is one visit of a source. It begins with a marker in the table of
-leases and ends when the marker is removed; an interrupted round is resumed by
-the next run. A page is finished in a round when its ``run_id`` is the round's.
+A *round* is one visit of a source. Its row in the catalogue (``CrawlRound``)
+goes when it ends; an interrupted round is resumed by the next run, with what
+it has spent of its budgets: pages are counted by their rows, bytes in the
+round's. A page is finished in a round when its ``run_id`` is the round's.
 ``lease_holder`` says what is open: ``due``, ``probe`` (known, but nothing leads
 to it any more), or the process that has claimed it. Pages are taken level by
 level and within a level by id, so that budgets cut at the same place whatever
@@ -15,18 +16,19 @@ import heapq
 import os
 import socket
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 import psutil
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from corpus.archive import Location
 from corpus.catalogue import Catalogue
-from corpus.catalogue.tables import Lease, Page, now
+from corpus.catalogue.tables import CrawlRound, Page, now
 from corpus.ids import digest, document_id
 from crawlers.fates import Fate
 from crawlers.sources import Source
@@ -35,6 +37,7 @@ DUE, PROBE = "due", "probe"
 _ROUND_MAX_AGE = timedelta(days=7)
 _LONGEST_CHAIN = 50
 _SLICE = 500  # identifiers per query: databases limit the number of parameters
+_RECORD_BYTES = 1 << 20  # bytes that a kill may leave out of the round's count, beside the pages' own
 _STALE = "stale"  # kept from an earlier visit, this one did not get through
 
 
@@ -128,6 +131,9 @@ class Frontier:
         self._over_budget = False
         self._blind = False  # a listing did not get through: "not linked" cannot be told
         self._spent = ""
+        self._unrecorded = 0
+        self.bytes_received = 0
+        """Bytes that the round has received, as sent, in all its parts."""
         self.resumed = False
         self.began = now()
         self.done = 0
@@ -138,21 +144,23 @@ class Frontier:
     def open(self, seeds: Sequence[Found]) -> None:
         """Begin a round with its seeds, or resume the one that was interrupted."""
         with self._catalogue.writing() as session:
-            marker = session.get(Lease, self._marker)
-            self.resumed = marker is not None and marker.expires_at > now()
+            current = session.get(CrawlRound, self._source.name)
+            self.resumed = current is not None and current.began_at + _ROUND_MAX_AGE > now()
             rows = list(session.scalars(select(Page).where(Page.source == self._source.name)))
-            if marker is not None and self.resumed:
-                self.round_id = marker.holder
-                self.began = marker.expires_at - _ROUND_MAX_AGE
+            if current is not None and self.resumed:
+                self.round_id, self.began = current.round_id, current.began_at
+                self.bytes_received = current.bytes_received
                 self._take_back(rows)
             else:
                 for row in rows:
                     row.lease_holder, row.lease_until, row.sitemap_lastmod = "", None, None
-                if marker is not None:
-                    session.delete(marker)
-                    session.flush()
-                session.add(
-                    Lease(resource=self._marker, holder=self.round_id, expires_at=now() + _ROUND_MAX_AGE)
+                session.merge(
+                    CrawlRound(
+                        source=self._source.name,
+                        round_id=self.round_id,
+                        began_at=self.began,
+                        bytes_received=0,
+                    )
                 )
             self._discover(session, seeds)
             session.flush()
@@ -166,9 +174,9 @@ class Frontier:
     def finish(self) -> Counter[str]:
         """End the round; returns its pages by "state: reason"."""
         with self._catalogue.writing() as session:
-            marker = session.get(Lease, self._marker)
-            if marker is not None and marker.holder == self.round_id:
-                session.delete(marker)
+            current = session.get(CrawlRound, self._source.name)
+            if current is not None and current.round_id == self.round_id:
+                session.delete(current)
         return self.outcomes()
 
     def outcomes(self) -> Counter[str]:
@@ -181,10 +189,6 @@ class Frontier:
             for state, reason, role in session.execute(query):
                 counts[":".join((state, reason, "" if role == "content" else role)).rstrip(":")] += 1
         return counts
-
-    @property
-    def _marker(self) -> str:
-        return f"crawl:{self._source.name}"
 
     def _take_back(self, rows: Iterable[Page]) -> None:
         """Claims of dead processes and transient failures of the interrupted round are open again."""
@@ -265,6 +269,26 @@ class Frontier:
         """The run's budget is used up: what is not asked for yet is left out with that detail."""
         self._spent = self._spent or detail
 
+    def received(self, size: int) -> None:
+        """Count bytes that came, of whatever answer; they are recorded with the next result at the latest."""
+        self.bytes_received += size
+        self._unrecorded += size
+        if self._unrecorded >= _RECORD_BYTES:
+            with self._recording():
+                pass
+
+    @contextmanager
+    def _recording(self) -> Iterator[Session]:
+        """A write transaction that takes the bytes that came since the last one into the round's row."""
+        with self._catalogue.writing() as session:
+            size = self._unrecorded
+            if size:
+                mine = (CrawlRound.source == self._source.name) & (CrawlRound.round_id == self.round_id)
+                total = CrawlRound.bytes_received + size
+                session.execute(update(CrawlRound).where(mine).values(bytes_received=total))
+            yield session
+        self._unrecorded -= size
+
     def pending(self) -> bool:
         """Whether something waits to be claimed."""
         return bool(self._heap or (self._probing and self._probes))
@@ -293,7 +317,7 @@ class Frontier:
 
     def release(self) -> None:
         """Give back what is claimed and not stored (a clean stop)."""
-        with self._catalogue.writing() as session:
+        with self._recording() as session:
             for page_id in sorted(self._claimed):
                 row = session.get(Page, page_id)
                 if row is not None and row.lease_holder == self._holder:
@@ -302,7 +326,7 @@ class Frontier:
 
     def store(self, task: Task, visit: Visit) -> None:
         """Record the result and what it leads to, in one transaction."""
-        with self._catalogue.writing() as session:
+        with self._recording() as session:
             row = session.get(Page, task.page_id)
             assert row is not None
             self._apply(session, row, task, visit)

@@ -42,7 +42,9 @@ class Job(BaseModel):
 
 
 class CrawlStats(BaseModel):
-    """What a crawl came to. ``outcomes`` counts all pages of the round by state and reason."""
+    """What a crawl came to. ``outcomes`` counts all pages of the round by state and reason,
+    ``bytes_received`` the bytes of all its parts.
+    """
 
     finished: bool = False
     stopped: str = ""
@@ -55,6 +57,9 @@ class CrawlStats(BaseModel):
     links_over_limit: int = 0
     links_too_slow: int = 0
     bytes_received: int = 0
+    paused: dict[str, str] = Field(
+        default_factory=dict, description="Host -> moment before which it is not to be asked (Retry-After)"
+    )
     seconds: float = 0.0
     error: str = ""
 

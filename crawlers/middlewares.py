@@ -1,11 +1,11 @@
-"""Downloader middlewares: guard, patience with struggling hosts, the answer as received."""
+"""Downloader middlewares: guard, pauses of hosts, patience with struggling ones, the answer as received."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,8 +14,11 @@ from scrapy import Request
 from scrapy.exceptions import DownloadCancelledError, IgnoreRequest
 from scrapy.http import Response
 
-from crawlers.outcomes import Refused
+from corpus.errors import PlatformError
+from crawlers.job import to_public
+from crawlers.outcomes import RETRY_AFTER, Refused
 from crawlers.patterns import SlowPattern
+from crawlers.pauses import LONGEST_S, host_of
 
 _TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504, 522, 524})
 _HOST_WIDE = frozenset({429, 503})
@@ -43,6 +46,38 @@ class GuardMiddleware:
         await self._crawler.spider.guard.check(request.url)
 
 
+class PauseMiddleware:
+    """Refuses what is on a host that asked to be left alone for longer than a request waits.
+
+    Before robots.txt, which is not asked for then either. A page that is answered
+    from the archive needs no request.
+    """
+
+    def __init__(self, crawler: Any) -> None:
+        self._spider = crawler.spider
+
+    @classmethod
+    def from_crawler(cls, crawler: Any) -> PauseMiddleware:
+        """Scrapy's way of building the middleware."""
+        return cls(crawler)
+
+    def process_request(self, request: Request) -> None:
+        """Raise Refused while the host's pause is longer than ``retry_after_max_s``."""
+        if not request.meta.get("unmoved"):
+            pause_left(self._spider, request)
+
+
+def pause_left(spider: Any, request: Request) -> float:
+    """Seconds until the request's host may be asked. Raises Refused where they are too many to wait for."""
+    address = to_public(request.url, spider.job.dial)
+    left: float = spider.pauses.left(address)
+    if left > spider.job.settings.retry_after_max_s:
+        until = datetime.now(UTC) + timedelta(seconds=left)
+        shown = spider.stats.paused[host_of(address)] = f"{until:%Y-%m-%d %H:%M} UTC"
+        raise Refused(RETRY_AFTER, f"the host is not to be asked before {shown}", transient=True)
+    return left
+
+
 class ArchivedMiddleware:
     """Answers from the archive where a trusted sitemap says that the page has not moved.
 
@@ -57,17 +92,17 @@ class ArchivedMiddleware:
 class PatienceMiddleware:
     """Repeats transient failures, waits as long as Retry-After says, leaves a failing host alone.
 
-    A wait after 429 or 503 holds for the whole host. After ``breaker`` errors in
+    A wait after 429 or 503, and any that a host asks for, holds for the whole host;
+    what it asks for also in later runs. After ``breaker`` errors in
     a row no more requests go to the host in this crawl.
     """
 
     def __init__(self, crawler: Any) -> None:
-        settings = crawler.spider.job.settings
+        self._spider = crawler.spider
+        settings = self._spider.job.settings
         self._retries: int = settings.retries
         self._breaker: int = settings.breaker
-        self._longest: float = settings.retry_after_max_s
         self._backoff: float = settings.backoff_s
-        self._not_before: dict[str, float] = {}
         self._errors: Counter[str] = Counter()
 
     @classmethod
@@ -80,9 +115,12 @@ class PatienceMiddleware:
         host = urlsplit(request.url).netloc
         if self._errors[host] >= self._breaker:
             raise Refused("host_down", f"{self._errors[host]} errors in a row", transient=True)
-        wait = max(self._not_before.get(host, 0.0), request.meta.get("not_before", 0.0)) - time.monotonic()
-        if wait > 0:
+        while (wait := self._wait_left(request)) > 0:  # the host may ask for more while we wait
             await asyncio.sleep(wait)
+
+    def _wait_left(self, request: Request) -> float:
+        own: float = request.meta.get("not_before", 0.0) - time.monotonic()
+        return max(own, pause_left(self._spider, request))
 
     def process_response(self, request: Request, response: Response) -> Request | Response:
         """Repeat the request after a transient status."""
@@ -91,12 +129,24 @@ class PatienceMiddleware:
             self._errors[host] = 0
             return response
         self._errors[host] += 1
-        wait = self._wait(request, response)
-        if wait > self._longest:
-            raise Refused("retry_after", f"asked to come back after {wait:.0f} s", transient=True)
-        if response.status in _HOST_WIDE:
-            self._not_before[host] = max(self._not_before.get(host, 0.0), time.monotonic() + wait)
+        wanted = retry_after((response.headers.get("Retry-After") or b"").decode("latin-1"))
+        wait = (
+            self._backoff * 2 ** request.meta.get("attempt", 0) if wanted is None else min(wanted, LONGEST_S)
+        )
+        self._pause(request, response.status, wait, asked=wanted is not None)
         return self._again(request, wait) or response
+
+    def _pause(self, request: Request, status: int, wait: float, *, asked: bool) -> None:
+        """Leave the host alone; raises Refused where that is longer than we wait."""
+        address = to_public(request.url, self._spider.job.dial)
+        if asked:
+            try:
+                self._spider.pauses.asked(address, wait)
+            except PlatformError as error:
+                self._spider.stop(error)
+        elif status in _HOST_WIDE:
+            self._spider.pauses.wait(address, wait)
+        pause_left(self._spider, request)
 
     def process_exception(self, request: Request, exception: Exception) -> Request | None:
         """Repeat the request after a failure of the connection."""
@@ -106,11 +156,6 @@ class PatienceMiddleware:
             return None
         self._errors[urlsplit(request.url).netloc] += 1
         return self._again(request, self._backoff * 2 ** request.meta.get("attempt", 0))
-
-    def _wait(self, request: Request, response: Response) -> float:
-        wanted = retry_after((response.headers.get("Retry-After") or b"").decode("latin-1"))
-        backoff: float = self._backoff * 2 ** request.meta.get("attempt", 0)
-        return backoff if wanted is None else wanted
 
     def _again(self, request: Request, wait: float) -> Request | None:
         attempt = request.meta.get("attempt", 0) + 1

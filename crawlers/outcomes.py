@@ -18,6 +18,7 @@ from scrapy.exceptions import (
 from crawlers.fates import Fate, PageState
 
 _OTHER_HOST = "VerificationError(errors="  # of service_identity, as Twisted passes it on
+RETRY_AFTER = "retry_after"
 HEADERS_TOO_LONG = "header section too long"
 
 

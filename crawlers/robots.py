@@ -17,7 +17,7 @@ from scrapy.http.request import NO_CALLBACK
 from scrapy.utils.sitemap import sitemap_urls_from_robots
 from w3lib.url import safe_url_string
 
-from crawlers.outcomes import Refused, of_error
+from crawlers.outcomes import RETRY_AFTER, Refused, of_error
 
 MAX_BYTES = 512 * 1024  # RFC 9309, 2.5: at least 500 KiB are read
 _REDIRECTS = 5
@@ -102,10 +102,13 @@ class RobotsMiddleware:
         parts = urlsplit(url)
         site = f"{parts.scheme}://{parts.netloc}"
         if site not in self._rules:
-            self._rules[site] = asyncio.get_running_loop().create_future()
+            coming = self._rules[site] = asyncio.get_running_loop().create_future()
             rules = await self._fetch(site)
             self._keep_delay(parts.hostname or "", rules.delay(self._agent))
-            self._rules[site].set_result(rules)
+            if rules.reason == RETRY_AFTER:  # not an answer: asked for again when the pause is over
+                del self._rules[site]
+            coming.set_result(rules)
+            return rules
         return await self._rules[site]
 
     async def _fetch(self, site: str) -> Rules:
@@ -114,7 +117,7 @@ class RobotsMiddleware:
             return read_rules(status, body)
         except Exception as error:  # noqa: BLE001 - whatever keeps the file away, nothing is allowed then
             fate = of_error(error)
-            reason = "certificate" if fate.reason == "certificate" else "robots_unavailable"
+            reason = fate.reason if fate.reason in ("certificate", RETRY_AFTER) else "robots_unavailable"
             return Rules(False, f"robots.txt cannot be had: {fate.detail}", reason=reason)
 
     def _keep_delay(self, host: str, delay: float) -> None:

@@ -135,6 +135,8 @@ def check_result(source: str, stats: CrawlStats) -> None:
         n for key, n in stats.outcomes.items() if key.startswith("kept:stale")
     )
     message = f"the crawl of {source} brought no page ({seen})"
+    for host, until in sorted(stats.paused.items()):
+        message += f"; {host} is not to be asked before {until} (its Retry-After)"
     if failed:
         raise TransientError(message, reason="unreachable")
     raise TerminalError(message, reason="robots" if refused and not stats.total("gone") else "empty_crawl")

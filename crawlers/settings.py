@@ -70,7 +70,9 @@ class CrawlSettings(BaseModel):
     )
     retries: int = Field(default=2, ge=0, description="Repeated requests after a transient error.")
     retry_after_max_s: float = Field(
-        default=120.0, ge=0, description="Longest `Retry-After` that is waited for; above it the page fails."
+        default=120.0,
+        ge=0,
+        description="Longest `Retry-After` that is waited for; above it the host's pages fail until then.",
     )
     backoff_s: float = Field(
         default=1.0, ge=0, description="Wait before the first repeat; doubles with each."

@@ -39,6 +39,7 @@ from crawlers.job import PROGRESS_MARK, CrawlStats, Job, to_dial, to_public
 from crawlers.links import MAX_SITEMAP_URLS, Hints, read_sitemap
 from crawlers.outcomes import Refused, of_error
 from crawlers.patterns import SlowPattern
+from crawlers.pauses import Pauses
 from crawlers.reading import (
     Answer,
     addresses,
@@ -91,13 +92,16 @@ class PageSpider(Spider):
 
     name = "pages"
 
-    def __init__(self, job: Job, frontier: Frontier, archive: ArchiveWriter, guard: Guard) -> None:
+    def __init__(
+        self, job: Job, frontier: Frontier, archive: ArchiveWriter, guard: Guard, pauses: Pauses
+    ) -> None:
         super().__init__()
         self.job = job
         self.source = job.source
         self.frontier = frontier
         self.archive = archive
         self.guard = guard
+        self.pauses = pauses
         self.stats = CrawlStats(resumed=frontier.resumed)
         self.fatal: BaseException | None = None
         self._reported = 0.0
@@ -110,6 +114,7 @@ class PageSpider(Spider):
         spider: PageSpider = super().from_crawler(crawler, *args, **kwargs)
         crawler.signals.connect(spider.on_idle, signals.spider_idle)
         crawler.signals.connect(spider.on_headers, signals.headers_received)
+        crawler.signals.connect(spider.on_bytes, signals.bytes_received)
         return spider
 
     async def start(self) -> Any:
@@ -133,7 +138,7 @@ class PageSpider(Spider):
         """The request for the next page of the frontier, conditional where it was seen before."""
         if self.fatal is not None:
             return None
-        if self.stats.bytes_received >= self.source.max_total_bytes:
+        if self.frontier.bytes_received >= self.source.max_total_bytes:
             self.frontier.spend(f"over {self.source.max_total_bytes} bytes")
         task = self.frontier.claim()
         if task is None:
@@ -180,6 +185,13 @@ class PageSpider(Spider):
             if not takes(answer.media, request.url, self.job.settings.content_types):
                 raise StopDownload(fail=False)
 
+    def on_bytes(self, data: bytes, **_: Any) -> None:
+        """Count what comes, also of answers that are not taken or asked for again."""
+        try:
+            self.frontier.received(len(data))
+        except PlatformError as error:
+            self.stop(error)
+
     def failed(self, failure: Any) -> None:
         """A request that brought no answer."""
         self._settle(failure.request.meta["task"], Visit(of_error(failure.value)))
@@ -194,10 +206,10 @@ class PageSpider(Spider):
         except TerminalError as error:
             visit = Visit(Fate("failed", error.reason, str(error)), status=response.status)
         except PlatformError as error:
-            self._stop(error)
+            self.stop(error)
             return
         except OSError as error:  # the archive cannot be written: no page can be stored
-            self._stop(error)
+            self.stop(error)
             return
         except Exception as error:  # a page that our own code cannot take must not end the crawl
             self.logger.exception("page %s", task.url)
@@ -208,19 +220,20 @@ class PageSpider(Spider):
 
     def _settle(self, task: Task, visit: Visit) -> None:
         if self._orphaned():
-            self._stop(TerminalError("the run that started this crawl is gone", reason="orphaned"))
+            self.stop(TerminalError("the run that started this crawl is gone", reason="orphaned"))
             return
         try:
             self.frontier.store(task, visit)
         except Exception as error:  # noqa: BLE001 - whatever it is: a result that is not stored ends the crawl
-            self._stop(error)
+            self.stop(error)
             return
         self.report()
 
     def _orphaned(self) -> bool:
         return self.job.parent_pid != 0 and os.getppid() != self.job.parent_pid
 
-    def _stop(self, error: BaseException) -> None:
+    def stop(self, error: BaseException) -> None:
+        """End the crawl: the platform itself fails. What is in flight stays to be done."""
         if self.fatal is None:
             self.fatal = error
             self.crawler.engine.pause()
@@ -320,7 +333,6 @@ class PageSpider(Spider):
         }
         if fate.state == "kept":
             facts |= self._store_payload(task, response, answer.body)
-        self.stats.bytes_received += len(response.meta["received"].body)
         return Visit(fate, response.status, facts, links, transferred=True)
 
     def _store_payload(self, task: Task, response: Response, body: bytes) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import Chemical, ChemicalName, QueryLink
+from corpus.chemical_claims import unclaimed
 from corpus.chemicals import LoadReport, import_list, load_chemicals, normalise_name, read_user_list
 from corpus.errors import SettingsError
 from corpus.ids import digest, fingerprint
@@ -49,8 +50,12 @@ class ChemicalsStep(BaseStep):
             [version("chemicals"), version("hchemsafety")],
             self.chemicals.model_dump(),
         )
+        with (
+            ctx.catalogue.reading() as session
+        ):  # lists of an earlier version are read again for what they say
+            again = ["claims"] if unclaimed(session) else []
         lists = [
-            Item(_list_id(path), fingerprint(self.name, self.version, [_sha256(path)]))
+            Item(_list_id(path), fingerprint(self.name, self.version, [_sha256(path), *again]))
             for path in self._lists(ctx)
         ]
         return sorted([Item(_REPOSITORY, built_in), *lists], key=lambda item: item.id)
@@ -145,9 +150,17 @@ class CrawlStep(BaseStep):
                 progress=lambda done, known: ctx.progress(self.name, done, known),
                 cancelled=ctx.cancelled,
             )
+        for host, until in sorted(stats.paused.items()):
+            log.warning(
+                "a host asked to be left alone (Retry-After): its pages wait for a run after that",
+                source=source.name,
+                host=host,
+                until=until,
+            )
         check_result(source.name, stats)
         counts = {**stats.outcomes, "unchanged": stats.unchanged, "transferred": stats.fetched}
         notes = ["resumed"] if stats.resumed else []
+        notes += [f"{host} is not to be asked before {until}" for host, until in sorted(stats.paused.items())]
         notes += (
             [f"certificates not checked: {', '.join(source.tls_exceptions)}"] if source.tls_exceptions else []
         )

@@ -18,7 +18,7 @@ from protego import Protego
 from scrapy import Request
 
 from crawlers.headers import reservation
-from crawlers.outcomes import Refused
+from crawlers.outcomes import RETRY_AFTER, Refused
 from crawlers.robots import RobotsMiddleware, fetch_host_file
 
 WELL_KNOWN = "/.well-known/tdmrep.json"
@@ -92,15 +92,22 @@ class TdmMiddleware:
         parts = urlsplit(url)
         site = f"{parts.scheme}://{parts.netloc}"
         if site not in self._hosts:
-            self._hosts[site] = asyncio.get_running_loop().create_future()
-            self._hosts[site].set_result(await self._fetch(site + WELL_KNOWN))
+            coming = self._hosts[site] = asyncio.get_running_loop().create_future()
+            found = await self._fetch(site + WELL_KNOWN)
+            if found is None:
+                del self._hosts[site]
+            coming.set_result(found or Reservations())
+            return found or Reservations()
         return await self._hosts[site]
 
-    async def _fetch(self, address: str) -> Reservations:
+    async def _fetch(self, address: str) -> Reservations | None:
+        """The host's reservations; None where it asked to be left alone for now (as for the page itself)."""
         robots = self._crawler.get_downloader_middleware(RobotsMiddleware)
         try:
             if robots is not None and not (await robots.rules(address)).allowed(address, self._agent):
                 return Reservations()
             return read_reservations(*await fetch_host_file(self._crawler, address))
+        except Refused as error:
+            return None if error.reason == RETRY_AFTER else Reservations()
         except Exception:  # noqa: BLE001 - an opt-out that cannot be had is none; headers still count
             return Reservations()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-from sqlalchemy import JSON, DateTime, Float, Index, Integer, LargeBinary, String, Text
+from sqlalchemy import JSON, BigInteger, DateTime, Float, Index, Integer, LargeBinary, String, Text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
 
@@ -213,6 +213,24 @@ class Page(Base):
     lease_holder: Mapped[str] = mapped_column(String(64), default="")
     lease_until: Mapped[datetime | None]
     run_id: Mapped[str] = mapped_column(String(64), default="")
+
+
+class CrawlRound(Base):
+    """A visit of a source that has not ended, with what it has spent: a killed crawl goes on with it."""
+
+    __tablename__ = "crawl_rounds"
+    source: Mapped[str] = mapped_column(String(64), primary_key=True)
+    round_id: Mapped[str] = mapped_column(String(64))
+    began_at: Mapped[datetime] = mapped_column(default=now)
+    bytes_received: Mapped[int] = mapped_column(BigInteger, default=0)  # as sent
+
+
+class HostPause(Base):
+    """Until when a host (with its port) has asked to be left alone; holds over runs and sources."""
+
+    __tablename__ = "host_pauses"
+    host: Mapped[str] = mapped_column(String(255), primary_key=True)
+    until: Mapped[datetime]
 
 
 # --- curate ----------------------------------------------------------------
@@ -466,6 +484,34 @@ class Evaluation(Base):
     n: Mapped[int] = mapped_column(Integer)
     unit: Mapped[str] = mapped_column(String(32), default="")
     setting: Mapped[dict[str, Any]] = mapped_column(default=dict)
+
+
+# --- review ----------------------------------------------------------------
+
+
+class ReviewDecision(Base):
+    """What a person decided of a document, of values that disagree, of a question, or of a solution.
+
+    Rows are appended and never deleted; what people decide of identity is ``EntityDecision``.
+    ``queue``: documents, conflicts, questions, identity, work. ``item_id``: what is decided, in the
+    terms of its queue; ``choice``: the answer, or undo. ``state``: standing, done (a request that
+    was carried out, an undo), replaced (by a later decision), undone, lapsed (the text that was
+    looked at is another one now). ``mark``: hash of what was looked at. ``detail``: what the
+    steps that honour it need, and what the history shows.
+    """
+
+    __tablename__ = "review_decisions"
+    decision_id: Mapped[str] = _id()
+    queue: Mapped[str] = mapped_column(String(16), index=True)
+    item_id: Mapped[str] = _ref()
+    choice: Mapped[str] = mapped_column(String(16))
+    state: Mapped[str] = mapped_column(String(16), index=True, default="standing")
+    why: Mapped[str]
+    decided_by: Mapped[str] = mapped_column(String(64))
+    at: Mapped[datetime] = mapped_column(default=now)
+    undoes: Mapped[str] = mapped_column(String(64), default="")
+    mark: Mapped[str] = mapped_column(String(64), default="")
+    detail: Mapped[dict[str, Any]] = mapped_column(default=dict)
 
 
 # --- models ----------------------------------------------------------------

@@ -339,3 +339,34 @@ def test_a_sheet_with_units_in_its_labels_scores_as_one_with_units_behind_its_va
     )
     one, two = (formula(measure(text, title="", count=count_words), "zh") for text in (behind, labelled))
     assert two.density == pytest.approx(one.density, abs=0.3)
+
+
+PROFILES = {
+    "zh": "# 专家组成员\n\n甲某，教授，博士生导师，毕业于化学系，现任协会副会长，研究方向为苯的毒性与易燃液体爆炸，发表论文六十篇，曾获安全生产奖。\n\n"
+    "乙某，高级工程师，某氯碱厂总工程师，从事危险化学品泄漏应急二十年，授课十余门。",
+    "en": "# Our people\n\nDr. A is professor of toxicology and head of the benzene laboratory. She joined in 2004 after a career in the "
+    "chlorine industry.\n\nDr. B is director of fire safety. He graduated in chemistry, has a Ph.D. on explosive dusts and lectures on "
+    "flammable liquids, acids and toxic gases.",
+}  # made up
+
+
+@pytest.mark.parametrize("language", ["zh", "en"])
+def test_pages_about_people_are_no_documents_on_safety(language: str) -> None:
+    found = score(PROFILES[language], language=language)
+    assert found.score <= 1.5
+    assert found.density > 2  # though they are full of its words
+    for sheet in (SHEET, SHEET_EN):
+        assert score(f"{sheet}\n\n{PROFILES[language]}", language=language).score > 3
+
+
+@pytest.mark.parametrize(
+    ("plain", "advice"),
+    [
+        ("甲苯与硝酸反应，供应充足，适应性好，相应的装置已有。", "甲苯与硝酸不得混合，不要加热，应缓慢加入，避免日晒。"),
+        ("Toluene and nitric acid react, in a plant that exists.", "Toluene and nitric acid must never be mixed; do not heat, keep away."),
+    ],
+)  # fmt: skip
+def test_what_bids_or_forbids_is_about_safety(plain: str, advice: str) -> None:
+    before, after = (measure(text, title="", count=count_words) for text in (plain, advice))
+    assert before.safety_per_100 == 0
+    assert after.safety_per_100 > 10

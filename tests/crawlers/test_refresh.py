@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from corpus.archive import read_payload
-from corpus.catalogue.tables import Lease, Page
+from corpus.catalogue.tables import CrawlRound, Page
 from corpus.errors import TransientError
 from crawlers.frontier import Found, Frontier
 from crawlers.runner import run_crawl
@@ -67,7 +67,7 @@ def test_refresh_revisits_records_changes_and_losses(tmp_path: Path) -> None:
         assert b"edited again" in read_payload(tmp_path, edited.warc_file, edited.warc_offset)
         assert stats.unchanged == 2 + 1  # same, tagless, and unlinked on its last visit
         with ground.catalogue.reading() as session:
-            assert session.get(Lease, "crawl:test") is None
+            assert session.get(CrawlRound, "test") is None
 
 
 def test_failed_listing_retires_nothing(tmp_path: Path) -> None:

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
 from corpus.archive import read_payload
 from corpus.catalogue import Catalogue
-from corpus.catalogue.tables import Page, QueryLink
+from corpus.catalogue.tables import ChemicalClaim, Page, QueryLink
+from corpus.chemical_claims import unclaimed
+from corpus.chemicals import find_chemicals, remove_list
 from corpus.errors import SettingsError, TerminalError
 from corpus.ids import document_id
 from corpus.stages import BatchReport, StageContext, run_step
@@ -182,3 +184,33 @@ def test_archive_that_is_none_is_refused(tmp_path: Path) -> None:
     stage = acquire_stage(CrawlSettings(), tmp_path, "", from_archive=tmp_path / "none.warc.gz")
     with pytest.raises(SettingsError, match="not found"):
         stage.steps[0].plan(StageContext(catalogue=catalogue, run_id="r"))
+
+
+def test_lists_of_an_earlier_version_are_read_again_once(tmp_path: Path, sample: Path) -> None:
+    """Catalogues from before claims do not know what the second of two lists says; the next acquire finds out."""
+    catalogue = Catalogue.open(f"sqlite:///{tmp_path}/c.db")
+    lists = (tmp_path / "first.csv", tmp_path / "second.csv")
+    for path in lists:
+        path.write_text("name,cas,name_zh\nbenzene,71-43-2,试名油\n", encoding="utf-8")
+    settings = CrawlSettings(sample_dir=sample, chemical_lists=lists)
+
+    def load() -> BatchReport:
+        step = acquire_stage(settings, tmp_path, str(catalogue.engine.url)).steps[0]
+        return run_step(step, StageContext(catalogue=catalogue, run_id="run"))
+
+    assert load().states["kept"] == 4
+    with catalogue.writing() as session:
+        assert unclaimed(session) == []
+        session.execute(delete(ChemicalClaim))  # as migration 0003 finds it
+        assert len(unclaimed(session)) >= 1
+    assert load().states["kept"] == 3  # the lists, not the built-in repository
+    with catalogue.reading() as session:
+        assert unclaimed(session) == []
+    load()
+    assert load().states == {}
+    remove_list(catalogue, lists[0])
+    with catalogue.reading() as session:
+        assert find_chemicals(session, "试名油") == ["71-43-2"]
+    remove_list(catalogue, lists[1])
+    with catalogue.reading() as session:
+        assert find_chemicals(session, "试名油") == []
