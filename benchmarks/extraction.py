@@ -260,9 +260,8 @@ def matches_older(row: Row, draft: Draft) -> bool:
         return name == draft.properties.get("property") and _same_value(row, draft)
     if relation is Relation.HAS_LIMIT:
         kind = str(draft.properties["kind"]).lower()
-        return kind in row["object"].lower().replace("niosh stel", "rel-stel stel") and _same_value(
-            row, draft
-        )
+        said = row["object"].lower().replace("niosh stel", "rel-stel stel")
+        return kind in said.replace("niosh ceiling", "rel-c ceiling") and _same_value(row, draft)
     if relation is Relation.HAS_TOXICITY:
         return row["object"] == draft.properties.get("endpoint") and _same_value(row, draft)
     if relation is Relation.FIRST_AID and _plain(row["object"]) != _plain(draft.object):

@@ -194,13 +194,21 @@ def parse_quantities(
     in brackets is one quantity, in the unit that came first.
     """
     # "水=1，20℃": no number "1,20"
-    shown = re.sub(r"(?<==1),(?=\s?\d)", "、", plain_width(text))
+    shown = re.sub(r"(?<==1),(?=\s?\d)", "、", _broken(plain_width(text)))
     found: list[Quantity] = []
     for start, end in _segments(shown):
         for quantity in _segment(shown, start, end, dimension, default_unit, bare):
             if not any(_same_elsewhere(known, quantity) for known in found):
                 found.append(quantity)
     return found
+
+
+_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+
+
+def _broken(text: str) -> str:
+    """Text of the same length with a semicolon for a line break, whose marks look like bounds ("30 ℃<br>56 ℃")."""
+    return _BREAK.sub(lambda m: ";" + " " * (len(m[0]) - 1), text)
 
 
 def _same_elsewhere(known: Quantity, other: Quantity) -> bool:
@@ -256,12 +264,35 @@ class _Reading:
 _TEN = r"[ \u2009\u202f]*10(?:\^|<sup>|[⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹]|[-–]\d(?!\d))"
 
 
-def _torn(text: str, start: int, end: int) -> bool:
-    """ "0.13 10-3 kPa": a power of ten that lost its sign of multiplication; neither number is the value."""
+_BLANK = "[ \u2009\u202f]"
+# a number of digits alone, no "LD50" and no year: what may have lost its thousands or its decimals
+_HEAD_DIGITS = r"(?<![A-Za-z\d.,_])\d{1,3}"
+_LOOSE_POINT = rf"(?:{_BLANK}+[.,]{_BLANK}?|\.{_BLANK}+)"  # "48 . 1", "3. 6", "1 ,5"
+_LOST_BEFORE = re.compile(rf"(?<![A-Za-z\d_])\d+{_LOOSE_POINT}$")
+_LOST_BEHIND = re.compile(rf"{_LOOSE_POINT}\d")
+_GROUP_BEFORE = re.compile(rf"{_HEAD_DIGITS}(?:{_BLANK}\d{{3}})*{_BLANK}$")
+_GROUP = re.compile(r"\d{3}(?!\d)|0+(?![\d.])|\.\d")
+_GROUP_BEHIND = re.compile(rf"{_BLANK}(?:\d{{3}}(?!\d)|0+(?![\d.])|\.\d)")
+
+
+def _torn(text: str, start: int, end: int, number: tuple[int, int]) -> bool:
+    """Whether a blank tore a number apart, so that no piece of it is the value.
+
+    "0.13 10-3 kPa" (a power that lost its sign of multiplication), "3. 6 ℃" and "48 . 1 kPa" (scanned
+    text), "1 780 mg/kg" (thousands behind a plain blank, which may as well part two numbers).
+    """
     power = re.match(_TEN, text[start : start + 12]) and re.search(
         r"\d[ \u2009\u202f]+$", text[max(0, start - 4) : start]
     )
-    return bool(power or re.match(r"[ \u2009\u202f]" + _TEN, text[end : end + 12]))
+    if power or re.match(_TEN, text[end : end + 12]):
+        return True
+    before, behind = text[max(0, number[0] - 16) : number[0]], text[number[1] : number[1] + 8]
+    if _LOST_BEFORE.search(before) or _LOST_BEHIND.match(behind):
+        return True
+    grouped = _GROUP.match(text, number[0]) and _GROUP_BEFORE.search(before)
+    last = re.search(r"\d[\d.,]*$", text[number[0] : number[1]])
+    whole = last is not None and re.fullmatch(r"\d{1,3}", last[0])
+    return bool(grouped or (whole and _GROUP_BEHIND.match(behind)))
 
 
 def _readings(text: str, start: int, end: int) -> list[_Reading]:
@@ -284,7 +315,10 @@ def _chained(match: re.Match[str]) -> bool:
 
 def _reading(match: re.Match[str]) -> _Reading | None:
     text = match.string
-    begin = match.start("op") if match["op"] else match.start("low")
+    said = match["op"] or ""
+    if said == ">" and re.search(r"</?su[bp]$", text[: match.start("op")]):
+        said = ""  # "LD<sub>50</sub> 500 mg/kg": the tag's end is no bound
+    begin = match.start("op") if said else match.start("low")
     end = match.end("unit") if match["unit"] else _number_end(match)
     if match["after"]:
         end = match.end("after")
@@ -295,7 +329,7 @@ def _reading(match: re.Match[str]) -> _Reading | None:
         and re.match(r"[\d.,]\d", text[end:])
     ):
         return None  # a longer number that the pattern did not understand
-    if _torn(text, match.start("low"), end):
+    if _torn(text, match.start("low"), end, (match.start("low"), _number_end(match))):
         return None
     low = parse_number(match["low"])
     if low is None:
@@ -303,7 +337,7 @@ def _reading(match: re.Match[str]) -> _Reading | None:
     if match["lost"]:  # "10-3": no range falls from 10 to 3
         low = float(f"1e{match['lost']}")
     high: float | None = low
-    operator = _operator(match["op"] or "")
+    operator = _operator(said)
     if match["pm"]:
         spread = parse_number(match["pm"])
         if spread is None:
@@ -319,7 +353,9 @@ def _reading(match: re.Match[str]) -> _Reading | None:
     lower_unit = parse_unit(match["lowunit"]) if match["lowunit"] else None
     if lower_unit and unit and lower_unit != unit:
         return None
-    sign = re.match(r"\s?([≤<≥>])=?\s?(?=[A-Za-z一-鿿])", text[end:]) if unit or lower_unit else None
+    sign = (
+        re.match(r"\s?([≤<≥>])=?\s?(?=(?!su[bp]>)[A-Za-z一-鿿])", text[end:]) if unit or lower_unit else None
+    )
     return _bounded(
         operator,
         (match["after"] or "").strip().lower(),
@@ -568,9 +604,9 @@ _FIXED: tuple[tuple[str, str, str], ...] = (
     ("species", "human", r"\bhumans?\b|\bman\b|成人|人吸入|人经口"),
     ("species", "cat", r"(?<!催)猫|\bcats?\b"),
     ("species", "fish", r"鱼|\bfish\b"),
-    ("route", "oral", r"经口|口服|\boral(?:ly)?\b"),
+    ("route", "oral", r"经口|口服|食入|吞食|灌胃|\boral(?:ly)?\b|\bingest(?:ion|ed)\b|\bgavage\b"),
     ("route", "dermal", r"经皮|皮肤|\bdermal(?:ly)?\b|\bskin\b"),
-    ("route", "inhalation", r"吸入|\binhalation\b|\binhaled\b"),
+    ("route", "inhalation", r"吸入|\binhalation\b|\binhaled\b|\binh\b"),
     ("route", "intraperitoneal", r"腹腔|intraperitoneal|\bi\.?p\.?\b"),
     ("route", "intravenous", r"静脉|intravenous|\bi\.?v\.?\b"),
 )
@@ -583,7 +619,7 @@ _DURATION_UNIT = {"h": "h", "小": "h", "m": "min", "分": "min", "d": "d", "天
 
 # "2.8%~28.0%（体积） 自燃点 480 ℃": the next property's own value on the same line
 _OF_PROPERTY = re.compile(
-    r"(?:[一-鿿](?:点|压|限|密度)|(?:自燃|引燃|临界|分解|着火)温度|\bpoint|\bdensity|\blimits?|\b(?:ignition|critical|decomposition) temperature|\b(?:vapou?r|critical) pressure)\s*[:：]?\s*$",
+    r"(?:[一-鿿](?:点|压[力强]?|限|密度)|(?:自燃|引燃|临界|分解|着火)温度|\bpoint|\bdensity|\blimits?|\b(?:ignition|critical|decomposition) temperature|\b(?:vapou?r|critical) pressure)\s*[:：]?\s*$",
     re.IGNORECASE,
 )
 
@@ -614,7 +650,9 @@ def _conditions(
             continue
         kind = _condition_kind(other)
         if kind == "concentration" and (
-            _in_other_terms(reading, other) or _of_a_limit(text[left : other.start], text[other.end :])
+            _in_other_terms(reading, other)
+            or _another_share(reading, other, text[other.end :])
+            or _of_a_limit(text[left : other.start], text[other.end :])
         ):
             continue
         if kind and kind not in found:
@@ -634,6 +672,13 @@ def _in_other_terms(reading: _Reading, other: _Reading) -> bool:
     return reading.unit.pint in {"percent", "ppm", "ppb", "permille"} or any(
         same_dimension(reading.unit, k) for k in kinds
     )
+
+
+def _another_share(reading: _Reading, other: _Reading, after: str) -> bool:
+    """ "水中 8.7%；水在环己酮中 5.6%": a share beside a share is another value, unless it names a solution."""
+    both = reading.unit is not None and other.unit is not None
+    alike = both and reading.unit.pint == other.unit.pint == "percent"  # type: ignore[union-attr]
+    return bool(alike) and not re.match(r"\s*(?:的)?(?:水?溶液|(?:aqueous )?solution)", after, re.IGNORECASE)
 
 
 def _of_a_limit(before: str, after: str) -> bool:

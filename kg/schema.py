@@ -10,7 +10,8 @@ What an ``Assertion`` row holds by relation (``object_label``; ``properties`` of
 - HAS_MEASUREMENT → Measurement: ``property`` (Property). ``value`` = {"operator": "=|<|<=|>|>=|~",
   "min", "max", "unit", "si": {"min", "max", "unit"}, "conditions"}; a plain value has min == max,
   "<" has only max, ">" only min. A textual property has ``value`` = {"text"}.
-- HAS_LIMIT → ExposureLimit: ``kind`` (PC-TWA, PC-STEL, MAC, TWA, STEL, C, IDLH), ``jurisdiction``.
+- HAS_LIMIT → ExposureLimit: ``kind`` (PC-TWA, PC-STEL, MAC, IDLH, TLV-, PEL- or REL-TWA, -STEL, -C; without a
+  body TWA, STEL, C), ``jurisdiction``.
 - HAS_TOXICITY → Toxicity: ``endpoint`` (LD50 …), ``species``, ``route``; or endpoint "carcinogenicity"
   with ``value`` = {"text"}.
 - CLASSIFIED_AS → HazardClass: ``hazard`` (class slug), ``category``, ``route``, ``scheme``, ``zh``, ``en``.

@@ -22,7 +22,6 @@ from kg.schema import (
     Relation,
     alias_key,
     hazard_class_key,
-    nfpa_key,
     regulation_key,
     transport_key,
     use_key,
@@ -228,12 +227,15 @@ def _add_name(
 
 
 _CONFUSED = re.compile(
-    r"混淆|不同于|有别于|区别于|不是|并非|不要|勿|不(?:可|得|应)|误(?:称|作|为)|有区别|另一种|\b(?:not|confused|unlike|never|different|distinct)\b",
+    r"混淆|不含|不包括|除外|不同于|有别于|区别于|不是|并非|不要|勿|不(?:可|得|应)|误(?:称|作|为)|有区别|另一种|\b(?:not|confused|unlike|never|different|distinct)\b",
     re.IGNORECASE,
 )
 
 
-_DISSOLVED = re.compile(r"溶液|混合物|\b(?:solutions?|aqueous|mixtures?)\b", re.IGNORECASE)
+_DISSOLVED = re.compile(
+    r"溶液|混合物|[%％]|^\W*含(?!氧|氮|氯|氟|溴|碘|硫|磷|水)|\b(?:solutions?|aqueous|mixtures?)\b",
+    re.IGNORECASE,
+)
 
 
 def _without_remark(ctx: Context, start: int, end: int) -> str:
@@ -339,6 +341,33 @@ def _not_its(ctx: Context, at: int, end: int) -> bool:
     return bool(supposed or _SUPPOSED_AFTER.match(after) or spoken_of_other(ctx, before))
 
 
+# joining words and what is said of a code, which are no statement of its own
+_NO_STATEMENT = re.compile(
+    r"^\W*(?:and|or|not|applies|apply|is|are|as well|also|which|was|were)\b.*$|^\W*(?:和|及|与|或|适用|不|亦|也).{0,6}$",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def _said_with_code(words: str) -> str:
+    """The statement behind a code, without what leads to the next one ("May cause cancer. Not H360")."""
+    tail = words.rstrip(" ,，;；、/|(")
+    tail = re.sub(
+        r"(?<=[.。;；])\s*(?:Not|And|Or|But|Also|No|不含|不|及|和)\s*$", "", tail, flags=re.IGNORECASE
+    )
+    opened = tail.rfind("(") if tail.count("(") > tail.count(")") else -1
+    tail = tail[:opened].rstrip() if opened >= 0 else tail
+    return "" if _NO_STATEMENT.match(tail) else tail
+
+
+def _unwrapped(words: str) -> str:
+    """A statement without the marks around it; brackets that close inside stay whole."""
+    text = words.strip(" :：-–")
+    whole = re.fullmatch(r"[(（]([^()（）]*)[)）]?", text)
+    text = whole[1] if whole else text
+    loose = text.count("(") + text.count("（") < text.count(")") + text.count("）")
+    return text.rstrip(" )）") if loose else text.strip()
+
+
 def full_code(shown: str) -> str:
     """A joined code with the letter before each part: "P305 + 351+338" is P305+P351+P338."""
     parts = re.sub(r"\s+", "", shown).split("+")
@@ -367,18 +396,16 @@ def _codes(ctx: Context, start: int, end: int, sds: int | None, taken: set[str])
         if code in taken or (relation is Relation.HAS_H and _not_its(ctx, start + at, start + after)):
             continue
         taken.add(code)
-        tail = words[after:stop].rstrip(" ,，;；、/|(")
+        tail = _said_with_code(words[after:stop])
         if re.match(r"\s*[),，、;；]", tail):
             tail = ""  # "H330), Carc. 2": what follows is no statement of the code's
         label = (
             NodeLabel.HAZARD_STATEMENT if relation is Relation.HAS_H else NodeLabel.PRECAUTIONARY_STATEMENT
         )
         properties = {"code": code}
-        statement = tail.strip(" :：-–()")
+        statement = _unwrapped(ctx.text(start + after, start + after + len(tail)))
         if 3 <= len(statement) <= 300:
-            properties[f"text_{language_of(statement)}"] = ctx.text(
-                start + after, start + after + len(tail)
-            ).strip(" :：-–()（）")
+            properties[f"text_{language_of(statement)}"] = statement
         drafts.append(
             ctx.draft(
                 relation,
@@ -542,40 +569,12 @@ def pictogram_parts(ctx: Context, start: int, end: int) -> list[tuple[int, int]]
     return parts
 
 
-_NFPA = {
-    "health": r"(?:health|健康(?:危害|危险)?|H)\s*[:：(]?\s*([0-4])",
-    "fire": r"(?:flammability|fire|可?燃(?:性|烧)?|F)\s*[:：(]?\s*([0-4])",
-    "instability": r"(?:instability|reactivity|反应(?:性|活性)?|不稳定性?|R|I)\s*[:：(]?\s*([0-4])",
-}
-
-
-def nfpa(ctx: Context) -> list[Draft]:
-    """RATED, only where each figure is named: the order of bare figures differs between pages."""
-    drafts = []
-    for entry, found in ctx.entries("hazard"):
-        if found.name != "nfpa":
-            continue
-        words = ctx.shadow(entry.start, entry.end)
-        ratings = {
-            n: m[1] for n, p in _NFPA.items() if (m := re.search(rf"(?<![A-Za-z]){p}", words, re.IGNORECASE))
-        }
-        if len(ratings) == 3:
-            drafts.append(
-                ctx.draft(
-                    Relation.RATED, ctx.text(entry.start, entry.end), NodeLabel.NFPA_RATING, (entry.label_start, entry.end),
-                    key=nfpa_key(ratings["health"], ratings["fire"], ratings["instability"]),
-                    properties={**ratings, "special": ""}, section=entry.sds,
-                )
-            )  # fmt: skip
-    return drafts
-
-
 # --- transport, regulation, use -------------------------------------------------------------------
 
 _UN = re.compile(r"(?:UN|联合国编号|UN编号)?\s*[:：]?\s*(?:UN\s?)?(?<!\d)(\d{4})(?!\d)", re.IGNORECASE)
 # a number opens the field or follows another entry; one inside a remark is no entry
 _UN_EACH = re.compile(
-    r"(?:^|[\s,，、;；/或和)])\s*(?:UN|ID)?(?:\s?No\.?)?\s*[:：]?\s*(\d{4})(?![\d.%])(?:\s*\((?P<form>[^()]{1,80})\))?(?=\s*(?:$|[\s,，、;；/或和(]))",
+    r"(?:^|[\s,，、;；/或和)])\s*(?:UN|ID)?(?:\s?No\.?)?\s*[:：]?\s*(\d{4})(?![\d%]|\.\d)(?:\s*\((?P<form>[^()]{1,80})\))?(?=\s*(?:$|[\s,，、;；/或和(.。]))",
     re.IGNORECASE,
 )
 _PROSE_UN = re.compile(
@@ -672,6 +671,8 @@ def _prose_transport(ctx: Context) -> list[Draft]:
         match = _PROSE_UN.search(words)
         if about[sentence.start] is Focus.OTHER or (match and _in_brackets_of_other(ctx, words, match)):
             continue
+        if match and spoken_of_other(ctx, re.sub(r"\bUN\s*$", "", words[: match.start()])):
+            continue  # "Acetic acid, glacial: UN 2789"
         if match and 4 <= int(match[1]) <= 3600 and len(_PROSE_UN.findall(words)) == 1:
             hazard = _PROSE_CLASS.search(words, match.end())
             end = hazard.end() if hazard else match.end()
@@ -706,7 +707,7 @@ def regulations(ctx: Context) -> list[Draft]:
             words = ctx.shadow(start, end)
             if not 4 <= len(words) <= 60 or re.search(r"不|未|无|[。]\S|\bnot\b", words.strip("。 ")):
                 continue
-            text = ctx.text(start, end).strip(" 。.《》")
+            text = _law_name(ctx.text(start, end))
             drafts.append(
                 ctx.draft(
                     Relation.REGULATED_BY, text, NodeLabel.REGULATION, (start, end), key=regulation_key(text),
@@ -714,6 +715,15 @@ def regulations(ctx: Context) -> list[Draft]:
                 )
             )  # fmt: skip
     return drafts
+
+
+def _law_name(words: str) -> str:
+    """A regulation's name: marks around the whole go ("《…条例》"), those of a part stay ("《…目录》（2015版）")."""
+    text = words.strip(" 。.")
+    whole = re.fullmatch(r"《([^《》]*)》", text)
+    if whole:
+        return whole[1]
+    return text if text.count("《") == text.count("》") else text.strip("《》")
 
 
 def _named_rules(ctx: Context, entry: Entry) -> list[tuple[int, int]]:

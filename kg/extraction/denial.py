@@ -75,7 +75,7 @@ _NO_NEED = re.compile(
 _SINGULAR = re.compile(r"\b(?:does|is|was|has|excepted|excluded)\b|除外", re.IGNORECASE)
 BUT = re.compile(r"\b(?:but|however|rather|instead)\b|但|而是|而为|而属于|而应|仍", re.IGNORECASE)
 
-HARD = re.compile(r"[\n|。;；!?！？]|(?<=[a-z]{4})\.\s+(?=[A-Z(])|(?<=[)%\d])\.\s+(?=[A-Z])")
+HARD = re.compile(r"[\n|。;；!?！？]|<br\s*/?>|(?<=[a-z]{4})\.\s+(?=[A-Z(])|(?<=[)%\d])\.\s+(?=[A-Z])")
 _CODE = re.compile(r"(?:EUH|[HP])\d{3}[A-Za-z]{0,2}(?:\s*\+\s*[HP]?\d{3}[A-Za-z]{0,2})*")
 _FILLER = re.compile(
     r"\b(?:carry|carries|longer|subject|ADR|have|has|bear|applicable|classified|assigned|required|listed|needed|as|for|with|to|the|be|been|meet|meeting|meets|criteria|of|hazard|statements?|codes?|category|cat|an?|any|is|are|and|or|in|also)\b"
@@ -213,6 +213,8 @@ def after_codes(after: str, words: re.Pattern[str] = _ITEM_AFTER) -> bool:
     rest = after[len(passed) :]
     following = _CODE.search(rest)
     said = words.search(rest[: following.start()] if following else rest)
+    if re.match(r"\s*(?:not?|否|不)\s*(?:[.,;，。；]|$)", rest, re.IGNORECASE):
+        return True  # "P273 is recommended, P405 not"
     if not said:
         return False
     joined = not _CODE.search(passed) or re.search(r"和|及|与|\b(?:and|or)\b", passed)

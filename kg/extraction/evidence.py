@@ -239,7 +239,10 @@ def unit_in_quote(value: Mapping[str, Any], properties: Mapping[str, Any], quote
     if any(parse_unit(cell.strip()) == wanted for cell in shadow(quote).split("|") if cell.strip()):
         return True  # a cell of its own
     brackets = re.findall(r"[(\[]\s*([^()\[\]]+?)\s*[)\]]|([%‰℃])", plain)
-    return any(parse_unit(text.strip()) == wanted for pair in brackets for text in pair if text.strip()) or (
+    texts = [
+        part.strip() for pair in brackets for text in pair for part in (text, *re.split(r"[,，;；、]", text))
+    ]
+    return any(parse_unit(text) == wanted for text in texts if text) or (
         unit == "t" and bool(re.search(r"\(\s*[tT]\s*\)|吨", plain))
     )
 
@@ -296,9 +299,12 @@ def _other_unit(value: Mapping[str, Any], page: str) -> bool:
     return bool(units) and wanted not in units
 
 
+_CUBED = re.compile(r"m[23](?!\d)")  # the 3 of "mg/m³" is no value
+
+
 def _stands(quote: str, page: str, draft: Draft) -> bool:
     """Number, unit and polarity of the quote also stand in the page's words."""
-    have, want = Counter(numbers_in(folded(page))), Counter(numbers_in(folded(quote)))
+    have, want = (Counter(numbers_in(_CUBED.sub("m", folded(words)))) for words in (page, quote))
     if want - have:
         return False
     if negations(quote) - negations(page) or _other_unit(draft.value, page):

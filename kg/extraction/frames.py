@@ -53,6 +53,7 @@ def _framed_at(draft: Draft, plain: str, quote: _Span, anchor: _Span) -> bool:
         cell = plain[max(plain.rfind("\n", 0, anchor[0]), plain.rfind("|", 0, anchor[0])) + 1 : anchor[0]]
         return (
             _compared(before, after)
+            or _outdated(before, after)
             or _reference(draft, before, after)
             or _of_an_additive(before)
             or bool(_AKIN.search(re.split(r"[,，;；:：(\[]", before)[-1]))
@@ -169,7 +170,7 @@ _GRADED_AFTER = re.compile(
     re.IGNORECASE,
 )
 _GRADED_BEFORE = re.compile(
-    rf"(?:\d\s?%|浓度|含量|\bconcentrations?\b|\d\s?(?:wt|vol)\b|\bpercent\b|溶液|\bsolutions?\b|\bdilut\w+)[^:：。;；|\n]{{0,40}}[:：]\s*{_CHAIN}$"
+    r"(?:\d\s?%|浓度|含量|\bconcentrations?\b|\d\s?(?:wt|vol)\b|\bpercent\b|溶液|\bsolutions?\b|\bdilut\w+)[^:：。;；|\n]{0,40}[:：][^:：。;；|\n]*$"
     r"|\b(?:for|at|in|above|below|over|under)\b[^.;:]{0,24}\d\s?%[^.;:]{0,24}[,:]?\s*$",
     re.IGNORECASE,
 )
@@ -193,6 +194,22 @@ _COMPARED_BEFORE = re.compile(
     r"|\bdifference (?:is|was|of)(?: about)?\s*$",
     re.IGNORECASE,
 )
+
+
+# "据1950年的手册，…595 ℃，新的测定值为715 ℃"
+_OLD_SOURCE = re.compile(
+    r"据?(?:1[89]|20)\d\d年(?:代|的|版|出版)?的?[^,，。;；]{0,6}(?:手册|资料|文献|数据|报道|测定|版本|标准)|(?:早期|旧)的?(?:手册|资料|文献|数据|报道|测定)"
+    r"|\b(?:old(?:er)?|early|earlier|previous|outdated) (?:handbooks?|literature|sources?|data|values?|reports?|measurements?|editions?)\b|\baccording to (?:an? )?(?:1[89]|20)\d\d\b",
+    re.IGNORECASE,
+)
+_NEWER_BEHIND = re.compile(
+    r"(?:新的?|最新|现行|修订后?|更正后?)[^,，。;；]{0,4}(?:测定值|数值|数据|值|测定)|\b(?:newer|revised|corrected|more recent|recent) (?:value|data|measurement|figure|determination)s?\b",
+    re.IGNORECASE,
+)
+
+
+def _outdated(before: str, after: str) -> bool:
+    return bool(_OLD_SOURCE.search(before) or _NEWER_BEHIND.search(after))
 
 
 def _compared(before: str, after: str) -> bool:
@@ -235,12 +252,12 @@ def _of_an_additive(before: str) -> bool:
 
 # "380 mg/kg; dimer 5000 mg/kg"
 _AKIN = re.compile(
-    r"异构体|二聚体|三聚体|单体|聚合物|衍生物|类似物|同系物|水合物|代谢(?:产)?物|(?:钠|钾|钙|铵|盐酸|硫酸)盐|\b(?:dimer|trimer|oligomer|polymer|monomer|isomer|homolog(?:ue)?|hydrate|derivative|analog(?:ue)?|metabolite|hydrochloride|(?:sodium|potassium|calcium|ammonium) salt)s?\b",
+    r"共沸|恒沸|\bazeotrop|异构体|二聚体|三聚体|单体|聚合物|衍生物|类似物|同系物|水合物|代谢(?:产)?物|(?:钠|钾|钙|铵|盐酸|硫酸)盐|\b(?:dimer|trimer|oligomer|polymer|monomer|isomer|homolog(?:ue)?|hydrate|derivative|analog(?:ue)?|metabolite|hydrochloride|(?:sodium|potassium|calcium|ammonium) salt)s?\b",
     re.IGNORECASE,
 )
 _FIRST_PART = re.compile(r"^(?:[^:：;；]{1,60}[:：])?\s*(?P<first>[^;；(（,，。]+?)\s*[;；(（,，。]")
 _NOT_GIVEN = re.compile(
-    r"^(?:(?:does|do) not apply|not (?:given|required|measured|applicable|available|determined|known)|none|无|不适用|未测定?|不存在)$",
+    r"^(?:不(?:可)?燃(?:烧|液体|气体)?|非易燃|无闪点|(?:not|non)[- ]?(?:flammable|combustible)|(?:does|do) not apply|not (?:given|required|measured|applicable|available|determined|known)|none|无|不适用|未测定?|不存在)$",
     re.IGNORECASE,
 )
 
@@ -343,7 +360,10 @@ def _other_basis(draft: Draft, after: str) -> bool:
     )
 
 
-_DILUTED = re.compile(r"^[^:：]*?[一-鿿A-Za-z]\s*\(\s*[~≈约]?\d+(?:\.\d+)?\s?%[^()]{0,12}\)")
+_DILUTED = re.compile(
+    r"^[^:：]*?[一-鿿A-Za-z]\s*\(\s*[~≈约]?\d+(?:\.\d+)?\s?%[^()]{0,12}\)"
+    r"|^\s*(?:An?\s+)?[A-Za-z][a-z-]+(?: [a-z]+)?,? \d+(?:\.\d+)?\s?%(?=\s*(?:\(|\w))",
+)
 
 
 def _of_a_solution(draft: Draft, before: str) -> bool:
@@ -351,4 +371,5 @@ def _of_a_solution(draft: Draft, before: str) -> bool:
     if draft.relation is not Relation.HAS_MEASUREMENT or ":" in before:
         return False
     given = {**draft.conditions, **draft.value.get("conditions", {})}
-    return not given.keys() & {"concentration", "form", "note"} and bool(_DILUTED.match(before))
+    said = re.split(r"\.\s+(?=[A-Z])", before)[-1]
+    return not given.keys() & {"concentration", "form", "note"} and bool(_DILUTED.match(said))

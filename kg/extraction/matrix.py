@@ -10,7 +10,7 @@ from corpus.names import normalise_name
 from corpus.quantities import Quantity, is_no_data, parse_quantities
 from kg.extraction.context import Context
 from kg.extraction.model import Cell, Draft, Grid
-from kg.extraction.owner import foreign
+from kg.extraction.owner import foreign, name_like
 from kg.extraction.remarks import remarks_of_other
 from kg.extraction.tables import row_cas, row_name
 from kg.extraction.values import (
@@ -91,8 +91,15 @@ def _circumstance(ctx: Context, header: Cell) -> dict[str, str] | None:
         ):
             rest = words[found[0].end :].strip(" )")
             if not rest:
-                return {kind: shown}
-    return {"form": shown} if _FORM.search(words) and len(words) <= 40 else None
+                whole = kind == "concentration" and ctx.subject.mixture and found[0].minimum == 100
+                return None if whole else {kind: shown}
+    if not _FORM.search(words) or len(words) > 40:
+        return None
+    pure = re.search(r"无水|\banhydrous\b", words, re.IGNORECASE)
+    rest = re.sub(r"\d+(?:\.\d+)?\s?%|\s+", " ", _FORM.sub(" ", words)).strip(" ()的")
+    other = bool(rest) and name_like(rest) and ctx.about_other(rest)
+    # "无水氟化氢" on the sheet of its solution is another thing, and so is "liquid nitrogen" on anything else's
+    return None if other or (pure and ctx.subject.mixture) else {"form": shown}
 
 
 def _values(
@@ -108,8 +115,10 @@ def _values(
         return []
     named = ctx.shadow(label.start, label.end)
     told = label_circumstances(ctx, _property_of(known[1].name), named)
-    if told is None:
-        return []
+    if told is None or any(
+        _bare(told[name]) != _bare(conditions[name]) for name in told.keys() & conditions.keys()
+    ):
+        return []  # not understood, or "密度（20 ℃）" in a column "25 ℃"
     made = _cell(ctx, known[1].name, named, cell, span, grid.sds, unit or default_unit(named))
     header = grid.header[at]
     return [
@@ -124,6 +133,10 @@ def _values(
             and PROPERTIES[Property(draft.properties["property"])].dimension == "kelvin"
         )
     ]
+
+
+def _bare(words: str) -> str:
+    return re.sub(r"\s+", "", words).replace("℃", "°C")
 
 
 def _property_of(name: str) -> Property:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 from kg.extraction.context import Context
@@ -29,11 +30,13 @@ _BAD_ITEM = re.compile(
 # no name of matter, whatever it ends like: what denies or excepts, and clauses that were not cut
 _NEVER_ITEM = re.compile(
     r"^对(?![二苯甲硝氯氨羟位])|除|相容|兼容|剧烈|激烈|猛烈|混合(?=时|后|会|可)|相遇|^(?:另|也)?请?(?:参[见照阅考]|见)|[时后]$|(?:存在|条件|情况|作用)下|^[在与]|混淆"
+    r"|^(?:in|on|at|under|by|during|within|upon|from|for|if|when|where) |^(?:even|also|especially|particularly|readily|slowly|rapidly|only|both|either|generally|usually)$|一般$|通常$"
     r"|\b(?:see|refer|except|excluding|unless|none|neither|nor|not|never|but|known|other than|apart from|compatible|compatibility|confused|violently|vigorously)\b",
     re.IGNORECASE,
 )
 _LEAD = re.compile(
-    r"^(?:以及|和|及|与|或|and|or|with|the|some|most|other|suitable:?|推荐:?)\s*", re.IGNORECASE
+    r"^(?:(?:以及|和|及|与|或|推荐:?)\s*|(?:and|or|with|the|some|most|other|suitable:?)(?![A-Za-z-])\s*)",
+    re.IGNORECASE,
 )
 _EXAMPLE = re.compile(
     r"^(?:尤其是?|特别是|例如|比如|诸如|如(?!果|何)"
@@ -127,6 +130,10 @@ def item_of(ctx: Context, span: Span) -> tuple[Span, dict[str, str]] | None:
     if circumstance and not re.search(r"[一-鿿]", words):
         conditions["when"] = ctx.text(start + circumstance.start(), end).strip()
         end = start + circumstance.start()
+    within = re.match(r"([^在]{1,12})(在[^,，在]{1,12}[下时中])$", ctx.shadow(start, end))
+    if within:  # "甲醛在酸催化下"
+        conditions["when"] = ctx.text(start + within.start(2), end)
+        end = start + within.end(1)
     words = ctx.shadow(start, end).strip()
     if _NEVER_ITEM.search(words) and word_form(words) not in groups():
         return None
@@ -168,6 +175,32 @@ def _dangerous(ctx: Context, span: Span) -> Span | None:
     return ctx.trim(span[0], span[0] + spared.start())
 
 
+_LED_BY = re.compile(
+    r"^\s*((?:in|on|at|under|above|below|upon|during|with|if|when) [^,;]{3,60}?)\s*,"
+    r"|^\s*((?:在|当|如|若|于)?[^,，、;；]{1,16}?(?:时|下|条件下|情况下))\s*[,，:：]",
+    re.IGNORECASE,
+)
+
+
+def _led_by(ctx: Context, part: Span, item: Span) -> dict[str, str]:
+    """The circumstance that opens a part of a list and holds for all that follows in it ("in the absence of air, ketene")."""
+    found = _LED_BY.match(ctx.shadow(*part))
+    if found is None or item[0] < part[0] + found.end():
+        return {}
+    inner = 1 if found[1] else 2
+    return {"when": ctx.text(part[0] + found.start(inner), part[0] + found.end(inner))}
+
+
+_ONLY_IF = re.compile(
+    r"仅|只|若|如果|当|时$|下$|\b(?:only|if|when|with|under|above|below|at|in)\b", re.IGNORECASE
+)
+
+
+def _limited(conditions: Mapping[str, str]) -> bool:
+    """Whether an item belongs to its list under some circumstance alone ("nitrogen oxides (only with excess air)")."""
+    return "when" in conditions or bool(_ONLY_IF.search(conditions.get("note", "")))
+
+
 def listed(
     ctx: Context,
     relation: Relation,
@@ -181,7 +214,12 @@ def listed(
     whole = ctx.segments(*span)
     parts = [part for span in whole if (part := _dangerous(ctx, span)) is not None]
     items = [item for part in parts for item in split_items(ctx, *part)]
-    read = [item for s in items if (item := item_of(ctx, s)) is not None]
+    read = [
+        (item[0], {**item[1], **_led_by(ctx, part, s)})
+        for part in parts
+        for s in split_items(ctx, *part)
+        if (item := item_of(ctx, s)) is not None
+    ]
     if not read or (len(read) < len(items) and len(items) > 2 * len(read)):
         return []
     complete = (
@@ -191,7 +229,7 @@ def listed(
         and not _OPEN_LIST.search(ctx.shadow(entry.start, entry.end))
         and not _EXCEPTED.search(ctx.shadow(entry.start, entry.end))
         # a list says of its members that they belong to it, without saying when
-        and not any("when" in conditions for _, conditions in read)
+        and not any(_limited(conditions) for _, conditions in read)
     )
     listing = (
         listing_key(ctx.reading.document_id, ctx.subject.name, relation, entry.start) if complete else ""
@@ -322,7 +360,8 @@ def _card_media(ctx: Context) -> list[Draft]:
             cell = row[-1]
             made = [
                 agent_draft(ctx, Relation.EXTINGUISHED_BY, part, (cell.start, cell.end), grid.sds)
-                for part in split_items(ctx, cell.start, cell.end)
+                for item in split_items(ctx, cell.start, cell.end)
+                for part in _either(ctx, item)
             ]
             if made and all(made):
                 drafts += [draft for draft in made if draft]
@@ -348,7 +387,8 @@ def _advised(ctx: Context, sentence: Sentence) -> list[Draft]:
         span = (sentence.start, sentence.end)
         made = [
             agent_draft(ctx, Relation.EXTINGUISHED_BY, part, span, sentence.sds)
-            for part in split_items(ctx, start, start + len(match[group]))
+            for item in split_items(ctx, start, start + len(match[group]))
+            for part in _either(ctx, item)
         ]
         if made and all(made):
             drafts += [draft for draft in made if draft]
@@ -364,17 +404,26 @@ def _media(ctx: Context, entry: Entry, relation: Relation) -> list[Draft]:
     span = _first_sentence(ctx, start, entry.end)
     if re.search(r"不可|不宜|禁止|严禁|不得|do not|not |无效", ctx.shadow(*span), re.IGNORECASE):
         return []
-    items = split_items(ctx, *span)
+    items = [part for item in split_items(ctx, *span) for part in _either(ctx, item)]
+    rest = ctx.shadow(span[1], entry.end).strip(" 。.\n")
     evidence = (entry.label_start if span[1] - entry.label_start <= 300 else start, span[1])
     read = [(s, agent_draft(ctx, relation, _bare(ctx, s), evidence, entry.sds)) for s in items]
     if any(draft is None for _, draft in read) and sum(d is not None for _, d in read) < len(read) - 1:
         return []
-    complete = all(draft for _, draft in read) and not _OPEN_LIST.search(ctx.shadow(entry.start, entry.end))
+    whole = not rest and not _OPEN_LIST.search(ctx.shadow(entry.start, entry.end))
+    complete = whole and all(draft for _, draft in read)
     listing = (
         listing_key(ctx.reading.document_id, ctx.subject.name, relation, entry.start) if complete else ""
     )
     made = [agent_draft(ctx, relation, _bare(ctx, s), evidence, entry.sds, listing) for s, d in read if d]
     return [draft for draft in made if draft]
+
+
+def _either(ctx: Context, span: Span) -> list[Span]:
+    """ "dry chemical or carbon dioxide": two media, unless the whole is one of the lexicon."""
+    if word_form(ctx.text(*_bare(ctx, span))) in agents():
+        return [span]
+    return [part for side in alternatives(ctx, span) if (part := ctx.trim(*side)) is not None]
 
 
 def _bare(ctx: Context, span: Span) -> Span:
@@ -583,11 +632,16 @@ def _apart(ctx: Context, sentence: Sentence, words: str) -> list[Draft]:
     return drafts
 
 
+_HEDGED = re.compile(r"一般|通常|几乎|基本上?|大多|很少|极少|往往|不易|不容易|难以")
+
+
 def _no_reaction(ctx: Context, sentence: Sentence, words: str, focus: Focus) -> list[Draft]:
     """An explicit negative. What it holds under ("常温下", "dry") is kept as its condition."""
     drafts = []
     for match in _NO_REACTION.finditer(words):
         group = next(name for name in ("zh", "zh2", "en") if match[name])
+        if _HEDGED.search(match[0]):
+            continue  # "与水一般不反应" denies nothing for sure
         before = re.split(r"[；;:：]", words[: match.start()])[-1].strip(" ，,使")
         pronoun = focus is Focus.OWN and re.fullmatch(r"(?:it|the \w+|其|它)", before, re.IGNORECASE)
         conditions = {} if pronoun else _circumstances(ctx, before)

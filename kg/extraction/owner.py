@@ -34,10 +34,10 @@ _PLAIN_WORDS = """closed open cup tag pensky martens cleveland setaflash abel at
     material chemical when if heated heating single double up least most equal ca no free base reference ref see estimated by using guideline equivalent conc cool case any mol kpa mpa hpa mbar mpas cst vol degc degf degrees celsius fahrenheit kelvin torr bar atm psi"""
 _PLAIN_EN = frozenset(_PLAIN_WORDS.split())
 _NAME_ZH = re.compile(
-    r"(?:[烷烯炔醇醛酮酯醚苯酚胺腈酐肼脲胍萘蒽呋喃啶啉]|[^无脱]水合物|合物|衍生物|溶剂|盐|酸|钠|钾|钙|镁|铝|锌|氯|氟|溴|碘|氨|氢|石油|汽油|煤油)$"
+    r"(?:[烷烯炔醇醛酮酯醚苯酚胺腈酐肼脲胍萘蒽呋喃啶啉]|[^无脱]水合物|合物|衍生物|溶剂|盐|酸|[化酸](?:锂|铜|亚铜|铁|亚铁|锰|铬|镍|钴|铅|汞|亚汞|银|钡|锡|钛|砷|磷|硼|铵|铍|镉|锶|铊)|钠|钾|钙|镁|铝|锌|氯|氟|溴|碘|氨|氢|石油|汽油|煤油)$"
 )
 _NAME_EN = re.compile(
-    r"^(?:[\w,()'-]*?(?:ane|ene|yne|anol|enol|ol|one|anal|ate|ite|ide|ine|ether|ester|benzene|toluene|xylenes?|phenol|amine|nitrile|anhydride|hydrate|alcohols?|acids?|salts?|chloroform|oils?|solvents?|ammonia|hexanes?|furan|urea|mek|thf|dmf|dmso))$",
+    r"^(?:[\w,()'-]*?(?:ane|ene|yne|anol|enol|ol|one|anal|ate|ite|ide|ine|ether|ester|benzene|toluene|xylenes?|[a-z]*aldehyde|phenol|amine|nitrile|anhydride|hydrate|alcohols?|acids?|salts?|chloroform|oils?|solvents?|ammonia|hexanes?|furan|urea|mek|thf|dmf|dmso))$",
     re.IGNORECASE,
 )
 # end like a name and are none
@@ -100,6 +100,10 @@ def named_behind(ctx: Context, words: str, *, solvent: bool = False) -> str:
         rf"\s*(?:(?:{link})\s+(?:the\s+|pure\s+)?([A-Za-z0-9][\w,'-]*)|在?([一-鿿]{{1,12}}?)(?:中|$))", rest
     )
     parts += [said[1] or said[2]] if said else []
+    quoted = re.match(
+        r"\s*[,，]?(?:系|为|是|取自|引自|源自|来自)([一-鿿]{1,10}?)的?(?:数据|数值|资料|值)", words
+    )
+    parts += [quoted[1]] if quoted else []
     for part in parts:
         shown = _own(ctx, part).strip()
         shown = re.sub(r"^(?:for|of|in|with|the|pure|在|对)\s*", "", shown, flags=re.IGNORECASE)
@@ -142,7 +146,7 @@ _HEAD = re.compile(
     re.IGNORECASE,
 )
 # the points of "Flam. Liq. 2" end nothing
-CLAUSE_END = re.compile(r"[;；。\n|]|(?<=[a-z]{4})\.\s+(?=[A-Z(])|(?<=[)%\d])\.\s+(?=[A-Z])")
+CLAUSE_END = re.compile(r"[;；。\n|]|<br\s*/?>|(?<=[a-z]{4})\.\s+(?=[A-Z(])|(?<=[)%\d])\.\s+(?=[A-Z])")
 
 
 def spoken_of_other(ctx: Context, before: str) -> str:
@@ -174,7 +178,7 @@ def spoken_of_other(ctx: Context, before: str) -> str:
     return plain if short and left.strip() and not _HEAD.search(left) and named_before(ctx, left) else ""
 
 
-_PART = re.compile(r"[;；。\n|]")
+_PART = re.compile(r"[;；。\n|]|<br\s*/?>")
 
 
 def foreign(ctx: Context, words: str, start: int, end: int, *, solvent: bool = False) -> bool:

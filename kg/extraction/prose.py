@@ -246,6 +246,10 @@ def _mixtures_with_air(ctx: Context, sentence: Sentence, words: str) -> Iterator
             continue
         if re.search(r"不|未|无|非|难|禁|勿", words[match.end("zh") : match.end()] if match["zh"] else ""):
             continue  # "2.5%~12.8%时不会爆炸"
+        if match["zh"] and re.search(
+            r"遇强|强火源|高能|加压|在[^,，]{1,10}下", match.string[match.end("zh") : match.end()]
+        ):
+            continue  # "10%~16%时遇强火源可爆炸": no limits but under that circumstance
         found = parse_quantities(match[group], dimension="percent")
         if (
             len(found) == 1

@@ -47,7 +47,7 @@ _COLUMN = re.compile(
 # columns of lists of dangerous goods and of exposure limits; in a narrow table these are labels
 _OF_A_LIST = re.compile(
     r"^(?:联合国(?:危险货物)?编号|类别或项别|次要危险性|包装类别|特殊规定|有限数量|例外数量|中文名|英文名|notation"
-    r"|(?:MAC|(?:PC|TLV|PEL|REL)-(?:TWA|STEL|C)|IDLH)\s*[(/,，].*)$",
+    r"|(?:(?:OSHA|NIOSH|ACGIH|中国|GBZ ?2\.1)\s*)?(?:MAC|(?:PC|TLV|PEL|REL)-(?:TWA|STEL|C)|TLV|PEL|REL|IDLH)(?:\s*[(/,，].*)?)$",
     re.IGNORECASE,
 )
 

@@ -5,7 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from corpus.documents import RefinedDocument
-from kg.extraction import codes, extended, instructions, matrix, matters, prose, tables, toxicity, values
+from kg.extraction import (
+    codes,
+    extended,
+    instructions,
+    limits,
+    matrix,
+    matters,
+    nfpa,
+    prose,
+    tables,
+    toxicity,
+    values,
+)
 from kg.extraction.context import Context
 from kg.extraction.evidence import judge
 from kg.extraction.model import Draft, Subject
@@ -22,7 +34,7 @@ _SUBJECT_RULES = (
     codes.classifications,
     codes.hazard_codes,
     codes.pictograms,
-    codes.nfpa,
+    nfpa.nfpa,
     tables.components,
     tables.flat_components,
     instructions.measures,
@@ -32,7 +44,7 @@ _SUBJECT_RULES = (
     prose.statements,
     instructions.protection,
     tables.limit_tables,
-    values.exposure_limits,
+    limits.exposure_limits,
     values.measurements,
     matrix.property_tables,
     values.prose_measurements,

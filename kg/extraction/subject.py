@@ -57,13 +57,22 @@ def find_subject(document: RefinedDocument, reading: Reading) -> Subject | None:
     for text in others:
         names += [
             part.strip()
-            for part in re.split(r"[、；;，\n]|,\s+|<br\s*/?>|[（(].*?[)）]", text)
+            for part in re.split(
+                r"[、；;，\n]|,\s+|<br\s*/?>|[（(].*?[)）]", text if mixture else _of_the_pure(text)
+            )
             if part.strip()
         ]
     title = _plain_title(reading.title)
     if title:
         names.append(title)
     return Subject(name, tuple(dict.fromkeys(names)), cas, mixture)
+
+
+def _of_the_pure(text: str) -> str:
+    """Names without those that a remark says are of a solution ("氨；氨水（含氨≥10%）")."""
+    return re.sub(
+        r"[^、；;，,\n（(]+[（(][^()（）]*(?:%|％|溶液|\bsolution|\baqueous)[^()（）]*[)）]", " ", text
+    )
 
 
 def _cas_numbers(reading: Reading, entries: list[Entry]) -> list[str]:

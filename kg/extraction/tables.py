@@ -8,9 +8,9 @@ from dataclasses import replace
 from corpus.names import find_cas
 from corpus.quantities import Quantity, is_no_data, parse_quantities
 from kg.extraction.context import Context
+from kg.extraction.limits import body_named, concentration, limit_draft, limit_kind, whole_kind
 from kg.extraction.model import Cell, Draft, Grid
 from kg.extraction.owner import name_like
-from kg.extraction.values import concentration, limit_draft, limit_kind
 from kg.schema import (
     AliasKind,
     DropReason,
@@ -25,7 +25,7 @@ _COLUMNS: tuple[tuple[str, str], ...] = (
     ("cas", r"cas"),
     ("share", r"含量|浓度|质量分数|concentration|wt|^%|content"),
     ("threshold", r"临界量|threshold"),
-    ("kind", r"^类型$|^type$"),
+    ("kind", r"^类型$|^type$|限值(?:的)?(?:类型|种类)|^(?:limit|exposure limit) type$|^type of limit$"),
     ("value", r"^数值$|^value$|限值"),
     ("note", r"备注|note|remark"),
     ("source", r"来源|国家|^source$|标准"),
@@ -150,41 +150,47 @@ def limit_tables(ctx: Context) -> list[Draft]:
 def _limit_row(ctx: Context, grid: Grid, columns: dict[str, int], row: tuple[Cell, ...]) -> list[Draft]:
     """Cells are found by what they hold: spans that were not expanded shift a row."""
     kind = value = None
+    head = grid.header[columns["value"]]
+    unit = re.search(r"mg/m(?:3|³)|ppm", ctx.shadow(head.start, head.end))
     for cell in row:
         words = ctx.shadow(cell.start, cell.end).strip()
-        if re.fullmatch(
-            r"(?:PC-TWA|PC-STEL|MAC|TLV-TWA|TLV-STEL|TLV-C|TWA|STEL|CEILING|Ceiling|IDLH|PEL|REL)", words
-        ):
+        if _LIMIT_KIND.fullmatch(words):
             kind = words
         elif kind and value is None and not is_no_data(words):
-            value = concentration(words) and cell
+            alone = unit[0] if unit and re.fullmatch(r"[<≤]?\s?\d+(?:\.\d+)?", words) else ""
+            value = concentration(words, alone) and cell
     if kind is None or value is None:
         return []
-    quantity = concentration(ctx.shadow(value.start, value.end))
+    shown_value = ctx.shadow(value.start, value.end)
+    quantity = concentration(shown_value) or concentration(shown_value, unit[0] if unit else "")
     if quantity is None:
         return []
-    source = next(
-        (
-            w
-            for c in row
-            if (w := ctx.shadow(c.start, c.end).strip()) in {"中国", "美国", "OSHA", "NIOSH", "ACGIH", "台湾"}
-        ),
-        "",
-    )
+    beside = " ".join(ctx.shadow(c.start, c.end) for c in row if c.end <= value.start and c.end > c.start)
+    kind = whole_kind(kind, beside.replace(kind, " "))
+    source = body_named(beside)
+    if not kind:
+        return []
     named = _at(row, _columns(ctx, grid).get("name"))
     of = row_name(ctx, named) if named else None
     if named and of is None:
         return []  # of several things at once
-    name, jurisdiction = limit_kind(kind, source)
+    name, jurisdiction = limit_kind(kind, source, chinese=ctx.reading.language == "zh")
     shown = quantity.as_value()
     note = next((c for c in row if c.start > value.end and c.end > c.start), None)
-    if note:
+    if note and not is_no_data(ctx.shadow(note.start, note.end)):
         shown["conditions"] = {**shown.get("conditions", {}), "note": ctx.text(note.start, note.end)}
     draft = limit_draft(
         ctx, name, jurisdiction, shown, _span(row), grid.sds, ctx.text(value.start, value.end)
     )
+    if unit:
+        draft = replace(draft, header_span=(head.start, head.end))
     other = of is not None and ctx.about_other(of[0])  # a component's limit is not the mixture's
     return [replace(draft, subject=of[0]) if of and other else draft]
+
+
+_LIMIT_KIND = re.compile(
+    r"PC-TWA|PC-STEL|MAC|(?:TLV|PEL|REL)-(?:TWA|STEL|C)|TWA|STEL|ST|C|CEILING|Ceiling|IDLH|PEL|REL|TLV"
+)
 
 
 # --- lists of many substances ----------------------------------------------------------------
@@ -211,8 +217,10 @@ def many_substances(ctx: Context) -> list[Draft]:
 
 
 _KIND_HEAD = re.compile(
-    r"^(?P<kind>MAC|PC-TWA|PC-STEL|TLV-TWA|TLV-STEL|TLV-C|PEL-TWA|REL-TWA|REL-STEL|IDLH)\s*[(/,，]\s*(?P<unit>mg/m(?:3|³)|ppm)\s*\)?$"
+    r"^(?:(?P<body>OSHA|NIOSH|ACGIH|中国|GBZ ?2\.1)\s*)?(?P<kind>MAC|PC-TWA|PC-STEL|(?:TLV|PEL|REL)(?:-(?:TWA|STEL|C))?|IDLH)"
+    r"(?:\s*[(/,，]\s*(?P<unit>mg/m(?:3|³)|ppm)\s*\)?)?$"
 )
+_ALONE = re.compile(r"[<≤]?\s?\d+(?:\.\d+)?(?P<unit>\s?(?:ppm|mg/m(?:3|³)))?")
 
 
 def _limits_by_column(ctx: Context, grid: Grid, columns: dict[str, int]) -> list[Draft]:
@@ -240,10 +248,11 @@ def _column_limit(
 ) -> Draft | None:
     cell, header = _at(row, at), grid.header[at]
     words = ctx.shadow(cell.start, cell.end).strip() if cell else ""
-    if cell is None or not re.fullmatch(r"[<≤]?\s?\d+(?:\.\d+)?", words):
+    alone = _ALONE.fullmatch(words)
+    if cell is None or alone is None or bool(head["unit"]) == bool(alone["unit"]):
         return None
-    found = parse_quantities(words, default_unit=head["unit"])
-    kind, whose = limit_kind(head["kind"])
+    found = parse_quantities(words, default_unit=head["unit"] or "")
+    kind, whose = limit_kind(head["kind"], head["body"] or "")
     if len(found) != 1 or (kind == "MAC" and ctx.reading.language != "zh"):
         return None  # MAC is China's on Chinese pages alone
     value = found[0].as_value() | ({"conditions": {"note": note}} if note else {})

@@ -133,7 +133,10 @@ def _doses(
 _STATE = re.compile(r"(?:\s+(?:gas|vapou?rs?|dust|mist|fumes?|aerosol)|气体?|蒸气|粉尘|烟雾)$", re.IGNORECASE)
 
 
-_OF_SOLUTION = re.compile(r"\d\s?%\s*(?:的?水?溶液|(?:aqueous )?solutions?|paste)", re.IGNORECASE)
+_OF_SOLUTION = re.compile(
+    r"\d\s?%\s*(?:的?[一-鿿]{0,3}溶液|(?:in )?(?:aqueous |corn |olive |peanut )?(?:solutions?|oil|water|paste|emulsion|suspension)|悬浮液|乳液)",
+    re.IGNORECASE,
+)
 
 
 def _bracketed(words: str) -> list[str]:
@@ -148,7 +151,8 @@ def _bracketed(words: str) -> list[str]:
 def _named_in_front(ctx: Context, draft: Draft, start: int) -> bool:
     """Whether another substance is named right before a dose ("乙醇 7060 mg/kg（大鼠经口）", "乙醇 LD50：…")."""
     at = ctx.shadow(start, draft.end).rfind(shadow(draft.object))
-    lead = re.split(r"[;；。,，]", ctx.shadow(start, start + max(at, 0)))[-1]
+    said = re.sub(r"\([^()]*\)", " ", ctx.shadow(start, start + max(at, 0)))
+    lead = re.split(r"[;；。,，]|\.\s+(?=[A-Z])", said)[-1]
     return name_like(named_before(ctx, _ENDPOINT.sub(" ", lead)))
 
 
@@ -198,7 +202,10 @@ def _dose(
     value = quantity.as_value()
     conditions = dict(value.get("conditions", {}))
     if alone:  # species, route and duration may stand before the value
-        whole = parse_quantities(scope, dimension="mg/kg") or parse_quantities(scope)
+        plain = _ENDPOINT.sub(
+            lambda match: " " * len(match[0]), scope
+        )  # "LD50 oral, rat: …" has no figure before the value
+        whole = parse_quantities(plain, dimension="mg/kg") or parse_quantities(plain)
         for found in whole:
             conditions = {**found.conditions, **conditions}
     several = alone and len(set(_SPECIES.findall(scope.lower()))) > 1

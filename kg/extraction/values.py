@@ -1,18 +1,17 @@
-"""Values with units: properties of matter and exposure limits."""
+"""Values with units: properties of matter, from labelled values and running text."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from corpus.quantities import Quantity, parse_quantities, plain_width
 from corpus.units import parse_unit
 from kg.extraction.context import Context
 from kg.extraction.focus import Focus, focuses
 from kg.extraction.model import Draft, Entry
-from kg.extraction.owner import foreign, name_like, named_before, named_behind, spoken_of_other
+from kg.extraction.owner import foreign, name_like, named_before
 from kg.schema import PROPERTIES, DropReason, NodeLabel, Property, Relation
 
 # other units in which a property is given besides its own kind
@@ -40,13 +39,8 @@ def measurements(ctx: Context) -> list[Draft]:
         elif found.name == "explosive_limits":
             drafts += _explosive_limits(ctx, entry)
         else:
-            drafts += _property(
-                ctx,
-                entry,
-                refined_property(
-                    entry.label_text + " " + ctx.shadow(entry.start, entry.end), Property(found.name)
-                ),
-            )
+            words = ctx.shadow(entry.start, entry.end)
+            drafts += _property(ctx, entry, _labelled_density(entry, words, Property(found.name)))
     return drafts
 
 
@@ -59,11 +53,50 @@ def refined_property(around: str, prop: Property) -> Property:
     return prop
 
 
+_RELATIVE = frozenset({Property.RELATIVE_DENSITY, Property.VAPOUR_DENSITY})
+_TO_AIR = re.compile(r"(?:空气|\bair)\s*=\s*1", re.IGNORECASE)
+_TO_WATER = re.compile(r"(?:水|\bwater|\bH2O)\s*=\s*1", re.IGNORECASE)
+_LIQUID = re.compile(r"液[体态]?|\bliquid\b", re.IGNORECASE)
+_DENSITY_SAID = re.compile(r"密度|\bdensity\b", re.IGNORECASE)
+
+
+def _labelled_density(entry: Entry, words: str, prop: Property) -> Property:
+    """What a label of a density means for values that do not say themselves what they are relative to."""
+    if prop not in {*_RELATIVE, Property.DENSITY}:
+        return prop
+    label = entry.label_text
+    if prop is not Property.VAPOUR_DENSITY and _AIR.search(label) and not _TO_WATER.search(label):
+        return Property.VAPOUR_DENSITY
+    if prop is Property.DENSITY and (_TO_WATER.search(label + words) or _TO_AIR.search(words)):
+        return Property.RELATIVE_DENSITY
+    return prop
+
+
+def _own_density(words: str, quantity: Quantity, prop: Property) -> Property | None:
+    """Which relative density one of a field's values is, by the words beside it; None where they say too little."""
+    lead = re.search(r"[^;；。\n,，()>]*(?:\([^()]*\))?[\s:：]*$", words[: quantity.start])
+    near = lead[0] if lead else ""
+    if re.search(r"\d[^()]*\(", near):  # the bracket is the value's before
+        near = near[near.rindex(")") + 1 :] if ")" in near else ""
+    behind = re.match(r"\s*\(([^()]*)\)", words[quantity.end :])
+    said = near + " " + (behind[1] if behind else "")
+    if _TO_AIR.search(said):
+        return Property.VAPOUR_DENSITY
+    if _TO_WATER.search(said):
+        return Property.RELATIVE_DENSITY
+    if _VAPOUR.search(near) and prop is Property.RELATIVE_DENSITY:
+        return Property.VAPOUR_DENSITY if _DENSITY_SAID.search(near) else None
+    return None if _LIQUID.search(near) and prop is Property.VAPOUR_DENSITY else prop
+
+
 def default_unit(label: str) -> str:
     """The unit that a label's brackets or end give ("熔点（℃）", "爆炸下限 %(V/V)"), "" where none."""
     bracketed: list[str] = re.findall(r"[(\[【]([^()\[\]]+)[)\]】]", label)
-    last: list[str] = re.findall(r"[\s,/]([^\s,]+)$", label)
-    for text in (*bracketed, *last):
+    last: list[str] = (
+        [] if label.rstrip().endswith((")", "]", "】")) else re.findall(r"[\s,/]([^\s,]+)$", label)
+    )
+    parts = [part for text in bracketed for part in re.split(r"[,，;；、]", text)]
+    for text in (*bracketed, *parts, *last):
         if text.strip() and parse_unit(text.strip()):
             return text.strip()
     tail = re.search(r"[%‰℃]\s*(?:\([^()]*\))?\s*$", label)
@@ -88,7 +121,12 @@ def _property(ctx: Context, entry: Entry, prop: Property) -> list[Draft]:
         return _unread(ctx, entry, prop)
     dissolved = prop is Property.SOLUBILITY_IN_WATER
     own = [q for q in quantities if not foreign(ctx, words, q.start, q.end, solvent=dissolved)]
-    return [made for quantity in own[:6] if (made := _measured(ctx, entry, prop, quantity)) is not None]
+    drafts = []
+    for quantity in own[:6]:
+        meant = _own_density(words, quantity, prop) if prop in _RELATIVE else prop
+        made = _measured(ctx, entry, meant, quantity) if meant else None
+        drafts += [made] if made else []
+    return drafts
 
 
 def quantities_of(words: str, prop: Property, unit: str) -> list[Quantity]:
@@ -134,12 +172,14 @@ def _measured(ctx: Context, entry: Entry, prop: Property, quantity: Quantity) ->
     said = label_circumstances(ctx, prop, entry.label_text)
     if said is None or _of_the_vapour(ctx, entry, prop, start):
         return None
-    near = re.split(r"[;；。\n,，)]", ctx.shadow(entry.start, start))[-1]
+    near = re.split(r"[;；。\n,，)>]", ctx.shadow(entry.start, start))[-1]
+    if _AZEOTROPE.search(re.split(r"[;；。\n,，]", ctx.shadow(entry.start, start))[-1]):
+        return None
     if ctx.subject.mixture and re.search(r"纯(?!水)|无水|\b(?:pure|anhydrous|neat)\b", near, re.IGNORECASE):
         return None  # on a solution's sheet that is another thing
     if not ctx.subject.mixture and "concentration" not in quantity.conditions and _SOLUTION.search(near):
         return None  # "1M solution in THF: -17 °C"
-    first = not _PART_END.search(ctx.shadow(entry.start, start))
+    first = not _PART_END.search(ctx.shadow(entry.start, start)) and span[0] <= entry.label_start
     if not first and said.keys() - quantity.conditions.keys():
         return None  # "沸点（2.7 kPa）：30℃；56℃": under whose pressure is the second?
     if span[0] <= entry.label_start:
@@ -147,8 +187,9 @@ def _measured(ctx: Context, entry: Entry, prop: Property, quantity: Quantity) ->
     return measurement_draft(ctx, prop, quantity, start, end, span, entry.sds)
 
 
+_AZEOTROPE = re.compile(r"共沸|恒沸|混合物|\b(?:azeotrop\w*|mixtures?)\b", re.IGNORECASE)
 _SOLUTION = re.compile(r"溶液|\bsolutions?\b", re.IGNORECASE)
-_PART_END = re.compile(r"[;；。\n]")
+_PART_END = re.compile(r"[;；。\n]|<br\s*/?>")
 _VAPOUR = re.compile(r"蒸[气汽]|vapou?r|\bgas\b|气[体态]", re.IGNORECASE)
 
 
@@ -156,7 +197,7 @@ def _of_the_vapour(ctx: Context, entry: Entry, prop: Property, start: int) -> bo
     """ "0.79 (water = 1); vapour 2.0": the words before a density's number say that it is the vapour's."""
     if prop not in {Property.RELATIVE_DENSITY, Property.DENSITY} or _VAPOUR.search(entry.label_text):
         return False
-    return bool(_VAPOUR.search(re.split(r"[;；。\n,，)]", ctx.shadow(entry.start, start))[-1]))
+    return bool(_VAPOUR.search(re.split(r"[;；。\n,，)>]", ctx.shadow(entry.start, start))[-1]))
 
 
 def cup_of(words: str) -> str:
@@ -168,9 +209,17 @@ def cup_of(words: str) -> str:
 _CIRCUMSTANCES = ("method", "form", "pressure", "concentration")
 
 
+def _parted(label: str) -> str:
+    """A label in which no comma joins a unit's exponent to a figure ("密度（g/cm³,20℃）" is at 20 ℃)."""
+    return re.sub(
+        r"(?<=[cdk]m[23³²])[,，、]\s*(?=\d)|(?<=/m[23³²])[,，、]\s*(?=\d)", " ; ", plain_width(label)
+    )
+
+
 def label_circumstances(ctx: Context, prop: Property, label: str) -> dict[str, str] | None:
     """What a label says of the value ("沸点（2.7 kPa）", "pH (1% solution)"); None for what is not understood."""
     found: dict[str, str] = {}
+    label = _parted(label)
     outside = re.sub(r"[(\[【][^()\[\]【】]*[)\]】]", " ", label)
     for text in (outside, *re.findall(r"[(\[【]([^()\[\]【】]+)[)\]】]", label)):
         if text is outside:
@@ -217,6 +266,7 @@ def label_conditions(prop: str, label: str) -> dict[str, str]:
     """The temperature that a label names ("密度（20 ℃）", "Vapour pressure at 20 °C"), for what depends on one."""
     if PROPERTIES[Property(prop)].dimension == "kelvin":
         return {}
+    label = _parted(label)
     found = parse_quantities(label, dimension="kelvin")
     if len(found) != 1:
         return {}
@@ -263,6 +313,10 @@ def _meant(prop: Property, conditions: Mapping[str, str]) -> dict[str, str]:
     """Conditions in one spelling ("20℃" is "20 °C"). A temperature does not hold at a temperature:
     beside one stands the same value in other units, or another property."""
     found = dict(conditions)
+    if PROPERTIES[prop].dimension == "pascal":
+        found.pop("pressure", None)
+    if prop is Property.SOLUBILITY_IN_WATER:
+        found.pop("concentration", None)
     if PROPERTIES[prop].dimension == "kelvin":
         found.pop("temperature", None)
     elif "temperature" in found:
@@ -291,7 +345,15 @@ def _evidence(ctx: Context, entry: Entry, start: int, end: int) -> tuple[int, in
 
 
 _KNOWN_NOTE = re.compile(
-    r"^[\s\d.,;%℃°CFKa-z/=~–—-]*$|闭|开|杯|cup|空气\s*=|水\s*=|air\s*=|water\s*=|大鼠|小鼠|兔|rat|mouse|rabbit|体积|v/v|^\s*at ",
+    r"^(?:[\s\d.,;%/=~<>≤≥+–—-]|℃|°\s?[CFK]?|K\b|[kMhm]?Pa|atm|bar|mm\s?Hg|torr|psi|vol|wt|v|w|m|g|kg|mg|cm|ml|l|mol|h|min|ppm|cP|[³3])*$"
+    r"|闭|开|杯|cup|空气\s*=|水\s*=|air\s*=|water\s*=|大鼠|小鼠|兔|rat|mouse|rabbit|体积|v/v|^\s*at [-–\d]",
+    re.IGNORECASE,
+)
+
+
+# "280 °C on glass", "225 ℃ in oxygen": where or under what a value holds, without brackets
+_WHERE = re.compile(
+    r"\s*((?:on|over|under|in|against|in contact with|in the presence of) [A-Za-z][A-Za-z -]{2,30}?)\s*(?=[;,.|(\n]|$)",
     re.IGNORECASE,
 )
 
@@ -300,11 +362,42 @@ def _note(ctx: Context, end: int, stop: int, quantity: Quantity) -> str:
     """A remark in brackets after the value that no condition covers ("水溶液", "含甲醇15%")."""
     match = re.match(r"\s*\(([^()]{1,60})\)", ctx.shadow(end, stop))
     if not match:
-        return ""
+        where = _WHERE.match(ctx.shadow(end, stop))
+        plain = where is None or _PLAIN_STATE.search(where[1]) or where[1] in quantity.conditions.values()
+        return "" if plain or where is None else ctx.text(end + where.start(1), end + where.end(1))
     words = match[1].strip()
     parts = [p.strip() for p in re.split(r"[,，;、]", words)]
     left = [p for p in parts if p and not _covered(p, quantity)]
     return ctx.text(end + match.start(1), end + match.end(1)) if left else ""
+
+
+_COVERED_NOTES = frozenset(
+    [
+        "无水",
+        "anhydrous",
+        "分解",
+        "decomposes",
+        "decomp.",
+        "decomp",
+        "dec.",
+        "dec",
+        "升华",
+        "sublimes",
+        "subl.",
+        "v/v",
+        "vol%",
+        "c.c.",
+        "c.c",
+        "o.c",
+        "o.c.",
+        "cc",
+        "oc",
+        "lit.",
+        "lit",
+        "calc.",
+        "calculated",
+    ]
+)
 
 
 def _covered(part: str, quantity: Quantity) -> bool:
@@ -312,7 +405,7 @@ def _covered(part: str, quantity: Quantity) -> bool:
         return True
     if _KNOWN_NOTE.search(part):
         return not re.search(r"[一-鿿]{3,}", part) or bool(re.search(r"杯|[=]", part))
-    return part.lower() in {"无水", "anhydrous", "分解", "decomposes", "升华", "sublimes", "v/v"}
+    return part.lower() in _COVERED_NOTES
 
 
 def _explosive_limits(ctx: Context, entry: Entry) -> list[Draft]:
@@ -326,11 +419,12 @@ def _explosive_limits(ctx: Context, entry: Entry) -> list[Draft]:
         return _two_limits(ctx, entry, words, quantities, ends["first"].lower() in {"上", "upper"})
     if len(ranges) != 1 or len(quantities) != 1:
         return _unread(ctx, entry, Property.LOWER_EXPLOSIVE_LIMIT)
-    if foreign(ctx, words, ranges[0].start, ranges[0].end):
+    said = label_circumstances(ctx, Property.LOWER_EXPLOSIVE_LIMIT, entry.label_text)
+    if said is None or foreign(ctx, words, ranges[0].start, ranges[0].end):
         return []
     return limits_of(
         ctx,
-        ranges[0],
+        replace(ranges[0], conditions={**said, **ranges[0].conditions}),
         entry.start,
         _evidence(ctx, entry, entry.start + ranges[0].start, entry.end),
         entry.sds,
@@ -348,8 +442,10 @@ def _two_limits(ctx: Context, entry: Entry, words: str, both: list[Quantity], fa
     upper, lower = both if falling else both[::-1]
     if lower.minimum is None or upper.minimum is None or lower.minimum >= upper.minimum:
         return []
-    if any(foreign(ctx, words, q.start, q.end) for q in both):
+    said = label_circumstances(ctx, Property.LOWER_EXPLOSIVE_LIMIT, entry.label_text)
+    if said is None or any(foreign(ctx, words, q.start, q.end) for q in both):
         return []
+    upper, lower = (replace(q, conditions={**said, **q.conditions}) for q in (upper, lower))
     span = (entry.label_start, entry.start + max(q.end for q in both))
     return [
         measurement_draft(ctx, prop, one, entry.start + one.start, entry.start + one.end, span, entry.sds)
@@ -459,6 +555,9 @@ def _about_subject(ctx: Context, words: str, match: re.Match[str], focus: Focus)
     if inside is not None:
         return bool(inside) and not ctx.about_other(inside)
     head = match["head"].strip()
+    apposed = re.search(r"(?:^|[,;，；])\s*([^,;，；]+?)\s*[,，]\s*$", words[: match.start("prop")])
+    if not head and apposed and name_like(apposed[1]) and ctx.about_other(apposed[1]):
+        return False  # "nitroethane, boiling point 114 °C"
     head = _HAS.sub("", _AT.sub("", head))
     said = _SAID.match(_HAS.sub("", re.split(r"[,;，；]", words[: match.start("prop")])[-1].strip()))
     if said:  # "Cobalt is a ferromagnetic metal with a specific gravity of 8.9"
@@ -507,14 +606,21 @@ def _prose_value(ctx: Context, offset: int, sds: int | None, words: str, match: 
             return limits_of(ctx, found[0], offset + match.end(), clause, sds)
         return []
     prop = Property(name)
-    if prop in {Property.RELATIVE_DENSITY} and "空气" in part:
+    basis = match["bracket"] or re.match(r"[^,，;；]*", part)[0]  # type: ignore[index]
+    if prop is Property.RELATIVE_DENSITY and _AIR.search(basis):
         prop = Property.VAPOUR_DENSITY
+    if prop is Property.VAPOUR_DENSITY and _TO_WATER.search(basis):
+        return []
     spec = PROPERTIES[prop]
     relative = "g/mol" if prop is Property.MOLAR_MASS and _RELATIVE_MASS.search(match["prop"]) else ""
     found = parse_quantities(part, dimension=spec.dimension, default_unit=relative, bare=not spec.dimension)
     if not found or found[0].start > 2:
         return []
     quantity = found[0]
+    if quantity.operator == "=" and re.search(
+        r"约|\babout\b|\bapprox", match[0][match.end("prop") - match.start() :]
+    ):
+        quantity = replace(quantity, operator="~")
     said = label_circumstances(ctx, prop, match["prop"] + (match["bracket"] or ""))
     told = _told_before(ctx, prop, words, match)
     if said is None or told is None:
@@ -527,6 +633,18 @@ def _prose_value(ctx: Context, offset: int, sds: int | None, words: str, match: 
     return [measurement_draft(ctx, prop, quantity, at + quantity.start, at + quantity.end, clause, sds)]
 
 
+# "在氧气中，…的自燃温度为…", "Under oxygen, the …", "粉尘云的引燃温度": what holds for all that the clause says
+_UNDER = re.compile(
+    r"(?:^|[,，;；:：])\s*(?P<zh>(?:在|于|当)[^,，;；。\d]{1,16}?(?:中|下|时|里|存在|作用)|(?:粉尘云|粉尘层|粉末|气态|液态|固态|固体|液体|气体)(?:状态)?(?:下|的|时)?)[,，的]?[^,，;；。]{0,24}$"
+    r"|^\s*(?P<en>(?:in|under|with|on|over)(?: the presence of| an atmosphere of)? [A-Za-z][A-Za-z -]{2,40}?),[^,;]{0,60}$",
+    re.IGNORECASE,
+)
+_PLAIN_STATE = re.compile(
+    r"常压|标准(?:大气压|状[态况]|条件)|大气压|空气中|水中|\b(?:air|water|general|contrast|addition|fact|particular|normal|standard|comparison|pure form)\b",
+    re.IGNORECASE,
+)
+
+
 def _told_before(ctx: Context, prop: Property, words: str, match: re.Match[str]) -> dict[str, str] | None:
     """Circumstances that stand before a property ("在2 kPa下…的沸点", "At 25 °C pyridine has a viscosity of …").
 
@@ -537,6 +655,9 @@ def _told_before(ctx: Context, prop: Property, words: str, match: re.Match[str])
     if opening.count(",") + opening.count("，") > 1 or len(opening) > 60:
         opening = ""
     told: dict[str, str] = {}
+    under = _UNDER.search(words[: match.start("prop")])
+    if under and not _PLAIN_STATE.search(under[0]) and not re.search(r"\d", under[0]):
+        told["note"] = (under["zh"] or under["en"]).strip()
     for text in dict.fromkeys((opening, clause)):
         figures = _own_names_out(ctx, text)
         for kind, dimension in (("temperature", "kelvin"), ("pressure", "pascal")):
@@ -555,221 +676,3 @@ def _own_names_out(ctx: Context, words: str) -> str:
     for name in sorted((n for n in ctx.spellings if n), key=len, reverse=True):
         words = re.sub(re.escape(name), lambda m: " " * len(m[0]), words, flags=re.IGNORECASE)
     return words
-
-
-# --- exposure limits ---------------------------------------------------------------------
-
-_KIND = r"(?P<kind>PC-TWA|PC-STEL|MAC|TLV-TWA|TLV-STEL|TLV-C|TLV|PEL-TWA|PEL-STEL|PEL|REL-TWA|REL-STEL|REL|WEEL|MAK|IDLH|STEL|TWA|Excursion limit|CEILING|Ceiling|ceiling)"
-_BODY = r"OSHA|NIOSH|ACGIH|中国|我国|美国|前?苏联|俄罗斯|日本|德国|英国|法国|欧盟|台湾|香港|GBZ ?2(?:\.1)?"
-_LIMIT = re.compile(
-    rf"(?:(?P<body>{_BODY})[\s(:]*)?(?<![A-Za-z-]){_KIND}(?![A-Za-z-])(?P<note>\s*\([^()]{{1,60}}\))?[\s):]*(?:(?:value|limit)s?\s*)?(?:为|是|=|of|is)?\s*"
-    r"(?=[<≤]?\s?\d)"
-)
-# "TLVTN：OSHA 5ppm，19mg/m3；ACGIH 2ppm": two bodies' limits behind the old names of TWA and STEL
-_BY_BODY = re.compile(r"(?<![A-Za-z])T[LV]{2}-?(?P<over>TN|TWA|WN|STEL)\s*[:：]")
-_OF_BODY = re.compile(r"(?P<body>OSHA|ACGIH|NIOSH)\s*(?=\d)")
-# "permissible exposure limit (PEL) … as a time-weighted average (TWA) of 0.1 mg/m³"
-_WHOSE = re.compile(r"\((?P<kind>PEL|REL|TLV)\)[^.;;。]{0,90}$")
-_JURISDICTION = {
-    "OSHA": "US-OSHA", "NIOSH": "US-NIOSH", "ACGIH": "ACGIH", "中国": "CN", "我国": "CN", "美国": "US", "苏联": "SU", "前苏联": "SU",
-    "俄罗斯": "RU", "日本": "JP", "德国": "DE", "英国": "GB", "法国": "FR", "欧盟": "EU", "台湾": "TW", "香港": "HK",
-}  # fmt: skip
-
-
-_SOVIET = re.compile(r"USSR|Soviet", re.IGNORECASE)
-
-
-def _body_of(note: str) -> str:
-    """Whose a limit is by the remark beside it ("仅适用于前苏联", "former USSR only"), "" where none is named."""
-    found = re.search(_BODY, note)
-    return "前苏联" if _SOVIET.search(note) else found[0] if found else ""
-
-
-def limit_kind(kind: str, body: str = "") -> tuple[str, str]:
-    """Kind of an exposure limit and whose it is ("PEL" is OSHA's, "PC-TWA" China's)."""
-    plain = kind.upper() if kind.lower() in {"ceiling", "excursion limit"} else kind
-    if plain == "MAC" and body:
-        return plain, "CN" if body.startswith("GBZ") else _JURISDICTION.get(body, "")
-    if plain.startswith("PC-") or plain == "MAC" or body.startswith("GBZ"):
-        return plain, "CN"
-    if plain.startswith("PEL"):
-        return plain, "US-OSHA"
-    if plain.startswith("REL") or plain == "IDLH":
-        return plain, "US-NIOSH"
-    if plain.startswith("TLV"):
-        return plain, "ACGIH"
-    return plain, _JURISDICTION.get(body, "")
-
-
-def exposure_limits(ctx: Context) -> list[Draft]:
-    """HAS_LIMIT wherever a kind of limit stands before a concentration, and from infobox labels."""
-    drafts: list[Draft] = []
-    seen: set[tuple[int, str]] = set()
-    spans = [(e.start, e.end, e.sds, f.name) for e, f in ctx.entries("exposure")]
-    inside = [(a, b) for a, b, _, _ in spans]
-    spans += [
-        (s.start, s.end, s.sds, "")
-        for s in ctx.reading.sentences
-        if not any(a <= s.start < b for a, b in inside)
-    ]
-    for start, end, sds, field in spans:
-        for left, right in ctx.segments(start, end):
-            for draft in _limits(ctx, left, right, sds, field):
-                mark = (draft.start, str(draft.properties["kind"]))
-                if mark not in seen:
-                    seen.add(mark)
-                    drafts.append(draft)
-    return drafts
-
-
-_FIELD_PREFIX = {"pel": "PEL", "rel": "REL", "threshold_limit_value": "TLV"}
-
-
-def _limits(ctx: Context, start: int, end: int, sds: int | None, field: str) -> list[Draft]:
-    words = ctx.shadow(start, end)
-    matches = list(_LIMIT.finditer(words))
-    drafts = _limits_by_body(ctx, start, words, sds)
-    for index, match in enumerate(matches):
-        if spoken_of_other(ctx, words[: match.start()]) or _named_limit(ctx, words, match.start()):
-            continue
-        stop = matches[index + 1].start() if index + 1 < len(matches) else len(words)
-        prefix = _FIELD_PREFIX.get(field, "")
-        short = match["kind"].upper() in {"TWA", "STEL", "CEILING", "EXCURSION LIMIT"}
-        kind = f"{prefix}-{match['kind']}" if prefix and short else match["kind"]
-        if kind in {"TWA", "STEL"} and (whose := _WHOSE.search(words[: match.start()])):
-            kind = f"{whose['kind']}-{kind}"
-        over = re.search(r"\(\s*(\d[^()]*(?:min|h|小时|分钟)[^()]*?)\s*\)", match["note"] or "")
-        draft = _limit(
-            ctx,
-            start,
-            words,
-            match.start(),
-            match.end(),
-            stop,
-            kind,
-            match["body"] or _body_of(match["note"] or ""),
-            sds,
-            over[1] if over else "",
-        )
-        if draft:
-            drafts.append(draft)
-    if not matches and field in {"idlh", "pel", "rel", "threshold_limit_value"}:
-        kind = "IDLH" if field == "idlh" else _FIELD_PREFIX[field]
-        twa = re.search(r"\((TWA|STEL|C)\)", words)
-        drafts += [
-            d
-            for d in [
-                _limit(ctx, start, words, 0, 0, len(words), f"{kind}-{twa[1]}" if twa else kind, "", sds)
-            ]
-            if d
-        ]
-    return drafts
-
-
-def _named_limit(ctx: Context, words: str, at: int) -> bool:
-    """ "Calcium hydroxide TLV-TWA 5 mg/m³": another substance's name right before the kind of limit."""
-    said = re.sub(r"\([^()]*\)\s*$", "", words[:at])  # "铀（可溶性化合物）TLV-TWA"
-    lead = re.split(r"[;；。,，:：\d)]", said)[-1].strip(" (")
-    if not lead or not ctx.about_other(lead):
-        return False
-    if name_like(named_before(ctx, lead)):
-        return True
-    left = _LIMIT_WORDS.sub("", lead).strip()
-    if len(left) == 1 and left in _ELEMENTS:
-        return True
-    return bool(re.fullmatch(r"[一-鿿]{1,8}", left) and ctx.about_other(left) and named_before(ctx, left))
-
-
-_ELEMENTS = "铀铅汞镉铬锰镍钴铍砷硒碲锑钡铜锌银锡铝钒钼钨铊铂锆铟氯溴碘氟氨苯磷硫肼钠钾锂钙镁铁硼"
-_LIMIT_WORDS = re.compile(
-    rf"{_BODY}|工作场所|作业场所|车间|空气中?|国家|现行|职业|接触|容许|允许|最高|浓度|限值|标准|规定|时间|加权|平均|短时间|工业|卫生|有害因素|化学|参考|暂行|推荐|值|的|为|和|及|其|该|本品|[A-Za-z/-]+"
-)
-
-
-def _limits_by_body(ctx: Context, start: int, words: str, sds: int | None) -> list[Draft]:
-    named = _BY_BODY.search(words) or _BY_BODY.search(
-        ctx.shadow(max(0, start - 60), start).rpartition("\n")[2]
-    )
-    if not named:
-        return []
-    over = "TWA" if named["over"] in {"TN", "TWA"} else "STEL"
-    kinds = {"OSHA": f"PEL-{over}", "ACGIH": f"TLV-{over}", "NIOSH": f"REL-{over}"}
-    bodies = list(_OF_BODY.finditer(words))
-    drafts = []
-    for index, match in enumerate(bodies):
-        stop = bodies[index + 1].start() if index + 1 < len(bodies) else len(words)
-        made = _limit(
-            ctx, start, words, match.start(), match.end(), stop, kinds[match["body"]], match["body"], sds
-        )
-        drafts += [made] if made else []
-    return drafts
-
-
-def _limit(
-    ctx: Context,
-    offset: int,
-    words: str,
-    start: int,
-    at: int,
-    stop: int,
-    kind: str,
-    body: str,
-    sds: int | None,
-    duration: str = "",
-) -> Draft | None:
-    part = re.split(r"[;；。]|\.\s+(?=[A-Z])", words[at:stop])[0]
-    part = re.sub(r"[,，、]\s*$", "", part)
-    quantity = concentration(part)
-    if quantity is None or quantity.start > 3 or named_behind(ctx, part[quantity.end :]):
-        return None
-    name, jurisdiction = limit_kind(kind, body)
-    value = quantity.as_value()
-    if duration:  # "Ceiling (15 min): 5 ppm" is no ceiling over 10 min
-        value["conditions"] = {**value.get("conditions", {}), "duration": duration}
-    note = re.search(r"\(([^()]*)\)\s*$", part[quantity.end :])
-    apart = re.search(r"\d", re.sub(r"\([^()]*\)", " ", part[quantity.end :]))
-    if note and not apart and not parse_quantities(note[1]):
-        shown = ctx.text(offset + at + quantity.end + note.start(1), offset + at + quantity.end + note.end(1))
-        value["conditions"] = {**value.get("conditions", {}), "note": shown}
-        if "GBZ" in note[1]:
-            jurisdiction = "CN"
-        elif name == "MAC" and (whose := _body_of(note[1])):
-            jurisdiction = _JURISDICTION.get(whose, "")
-        elif re.search(r"仅(?:适用|限|用|在)|\bonly\b", note[1], re.IGNORECASE):
-            return None  # of somebody whom the lists do not know
-    begin = offset + start + (len(words[start:]) - len(words[start:].lstrip()))
-    return limit_draft(ctx, name, jurisdiction, value, (begin, offset + at + len(part.rstrip())), sds,
-                       ctx.text(offset + at + quantity.start, offset + at + quantity.end))  # fmt: skip
-
-
-def limit_draft(
-    ctx: Context,
-    kind: str,
-    jurisdiction: str,
-    value: dict[str, Any],
-    span: tuple[int, int],
-    sds: int | None,
-    shown: str,
-) -> Draft:
-    """An exposure limit."""
-    properties = {"kind": kind} | ({"jurisdiction": jurisdiction} if jurisdiction else {})
-    return ctx.draft(
-        Relation.HAS_LIMIT,
-        shown,
-        NodeLabel.EXPOSURE_LIMIT,
-        span,
-        properties=properties,
-        value=value,
-        section=sds,
-    )
-
-
-def concentration(words: str) -> Quantity | None:
-    """The first concentration in air (mg/m³ or ppm) of a text."""
-    found = [
-        q
-        for dimension in ("kg/m**3", "percent")
-        for q in parse_quantities(words, dimension=dimension)
-        if dimension != "percent" or q.unit in {"ppm", "ppb"}
-    ]
-    return min(found, key=lambda q: q.start) if found else None

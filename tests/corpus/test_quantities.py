@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -387,3 +388,47 @@ def test_a_bracket_with_its_own_value_lends_no_words(text: str) -> None:
 def test_a_bracket_that_repeats_the_value_keeps_its_words(text: str) -> None:
     (found,) = parse_quantities(plain_width(text), dimension="kelvin")
     assert (found.minimum, dict(found.conditions)) == (13, {"method": "open cup"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "3. 6 ℃", "-93. 7 ℃", "189. 3 kPa", "48 . 1 kPa", "48 ． 1 kPa", "3 .6 ℃", "1 ,5 %", "10 0 ℃",
+        "1 780 mg/kg", "10 000 ppm", "12 500 mg/m³", "1 030.8 kJ/mol", "4 200-5 000 mg/kg", "5-10 000 mg/kg",
+    ],
+)  # fmt: skip
+def test_a_number_that_a_blank_tore_apart_is_not_read(text: str) -> None:
+    assert parse_quantities(text) == []
+    bare = re.match(r"[-\d., ．]+", text)
+    assert bare
+    assert parse_quantities(bare[0], default_unit="mg/kg") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "low"),
+    [
+        ("LD50 7060 mg/kg", 7060), ("LC50 500 ppm", 500), ("沸点 100 ℃", 100), ("12\u2009500 mg/kg", 12500),
+        ("1,780 mg/kg", 1780), ("GB 18218 10 t", 10), ("LD<sub>50</sub> 500 mg/kg", 500), ("H2O 300 g", 300),
+    ],
+)  # fmt: skip
+def test_a_number_behind_a_name_s_digits_is_whole(text: str, low: float) -> None:
+    (found,) = (q for q in parse_quantities(text) if q.unit)
+    assert (found.operator, found.minimum) == ("=", low)
+
+
+def test_a_line_break_s_mark_is_no_bound() -> None:
+    found = parse_quantities("30 ℃<br>56 ℃ (2 kPa)<br/>78 ℃", dimension="degC")
+    assert [(q.operator, q.minimum, dict(q.conditions)) for q in found] == [
+        ("=", 30, {}),
+        ("=", 56, {"pressure": "2 kPa"}),
+        ("=", 78, {}),
+    ]
+
+
+def test_another_property_s_value_and_another_share_are_no_conditions() -> None:
+    (found,) = parse_quantities("279 ℃，临界压力 7.9 MPa", dimension="degC")
+    assert dict(found.conditions) == {}
+    found = parse_quantities("（水中 8.7%，20 ℃；水在环己酮中 5.6%）", dimension="percent")[0]
+    assert dict(found.conditions) == {"temperature": "20 ℃"}
+    (found,) = parse_quantities("900 mg/kg（兔，吞食）", dimension="mg/kg")
+    assert dict(found.conditions) == {"species": "rabbit", "route": "oral"}

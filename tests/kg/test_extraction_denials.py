@@ -424,11 +424,13 @@ def test_references_and_doses_of_something_else(
     [
         ("MAC：300 mg/m³（仅适用于前苏联）", ["SU"]),
         ("MAC：300 mg/m³（仅适用于某工厂）", []),
-        ("MAC：300 mg/m³", ["CN"]),
+        ("接触限值：MAC：300 mg/m³", ["CN"]),
+        ("MAC: 300 mg/m³", [""]),
+        ("Russia MAC 300 mg/m³", ["RU"]),
         ("MAC: 300 mg/m³ (former USSR only)", ["SU"]),
         ("MAC: 300 mg/m³ (this plant only)", []),
     ],
 )
 def test_whose_limit_a_remark_says_it_is(line: str, jurisdictions: list[str]) -> None:
     made = [d for d in rows(line) if d.relation is Relation.HAS_LIMIT]
-    assert [d.properties["jurisdiction"] for d in made] == jurisdictions
+    assert [d.properties.get("jurisdiction", "") for d in made] == jurisdictions

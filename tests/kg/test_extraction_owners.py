@@ -359,7 +359,7 @@ def test_a_body_s_own_kind_of_limit_takes_no_other_s_prefix() -> None:
         if d.relation is Relation.HAS_LIMIT
     ]
     assert [(d.properties["kind"], d.value["min"]) for d in found] == [
-        ("PEL", 0.1),
+        ("PEL-TWA", 0.1),
         ("REL", 0.2),
         ("IDLH", 5),
     ]
