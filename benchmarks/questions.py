@@ -2,7 +2,7 @@
 
     python -m benchmarks.questions [--sizes 10000 30000 100000] [--sample 400] [--rounds 3]
     python -m benchmarks.questions --faults
-    python -m benchmarks.questions --full --folder DIR [--rounds 0]
+    python -m benchmarks.questions --full --folder DIR [--rounds 0] [--at-most 135000]
 
 For each size a made-up catalogue of about that many assertions is put into an empty
 embedded graph; then, in the same run:
@@ -13,15 +13,18 @@ embedded graph; then, in the same run:
   and for a sample of the same questions one query each. The two take turns, round by
   round; the ratio is the median over the rounds.
 
-Memory is the peak of this process (the server's heap is fixed by its setting).
-``--full`` takes the million assertions that ``python -m benchmarks.graph scale --full --folder DIR`` has
-loaded. ``--faults`` prints the share of seeded faults that each check catches.
+``cpu_s`` and ``server_cpu_s`` are processor seconds of making and verifying, of this process and of the server:
+on a busy machine they say more than the clock. Memory is the peak of this process (the server's heap is fixed
+by its setting), each size in a process of its own. ``--full`` takes the million assertions that
+``python -m benchmarks.graph scale --full --folder DIR`` has loaded; what it does is told on the way.
+``--faults`` prints the share of seeded faults that each check catches.
 """
 
 from __future__ import annotations
 
 import argparse
 import resource
+import subprocess
 import sys
 import tempfile
 import time
@@ -30,6 +33,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
+import psutil
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
@@ -116,40 +120,48 @@ def one_by_one(session: Session, store: GraphStore, sample: Sequence[str]) -> No
         stored_answers(store, row.proof)
 
 
-def measure(size: int, sample: int, rounds: int) -> dict[str, float]:
+def measure(size: int, given: argparse.Namespace) -> dict[str, float]:
     """Figures of one size, on a server and a catalogue of its own."""
-    seconds: dict[str, float] = {}
     with (
         tempfile.TemporaryDirectory() as folder,
-        EmbeddedGraph(Path(folder) / "graph", heap="1g", full_jit=size > 20_000) as server,
+        EmbeddedGraph(
+            Path(folder) / "graph", heap="1g", full_jit=size > 20_000, start_timeout_s=300
+        ) as server,
         GraphStore(server.uri, server.user, server.password, server.database) as store,
     ):
         catalogue = Catalogue.open(f"sqlite:///{folder}/c.db")
         fill(catalogue, size)
         with catalogue.reading() as session:
             documents = graph_documents(session)
+        seconds: dict[str, float] = {}
         with timed("sync", seconds):
             for at in range(0, len(documents), 200):
                 sync_documents(catalogue, store, documents[at : at + 200])
-        found = asked(catalogue, store, sample, rounds)
+        progress("sync", seconds["sync"])
+        found = asked(catalogue, store, given, server.server_pid)
         catalogue.close()
-    return {"sync_s": seconds["sync"], **found}
+    return found
 
 
-def full(folder: Path, heap: str, sample: int, rounds: int) -> None:
+def full(folder: Path, given: argparse.Namespace) -> dict[str, float]:
     """Figures of what ``python -m benchmarks.graph scale --folder`` has loaded into an embedded server."""
     catalogue = Catalogue.open(f"sqlite:///{folder}/c.db")
     with catalogue.writing() as session:
         session.execute(delete(Question))  # of an earlier run
     with (
-        EmbeddedGraph(folder / "arcadedb", heap=heap, full_jit=True, start_timeout_s=300) as server,
+        EmbeddedGraph(
+            folder / "arcadedb", heap=given.heap, full_jit=True, start_timeout_s=given.start_timeout
+        ) as server,
         GraphStore(server.uri, server.user, server.password, server.database) as store,
     ):
-        table([asked(catalogue, store, sample, rounds)])
+        found = asked(catalogue, store, given, server.server_pid)
     catalogue.close()
+    return found
 
 
-def asked(catalogue: Catalogue, store: GraphStore, sample: int, rounds: int) -> dict[str, float]:
+def asked(
+    catalogue: Catalogue, store: GraphStore, given: argparse.Namespace, server_pid: int | None
+) -> dict[str, float]:
     """Generate, store and verify the questions of what is in catalogue and graph."""
     seconds: dict[str, float] = {}
     before = peak_mb()
@@ -157,22 +169,30 @@ def asked(catalogue: Catalogue, store: GraphStore, sample: int, rounds: int) -> 
         facts = load_facts(session)
     assertions, facts_mb = len(facts.facts), peak_mb() - before
     progress("facts", seconds["facts"])
+    java = psutil.Process(server_pid or 0)
+    own, its = time.process_time(), cpu(java)
+    settings = QuestionSettings(at_most=given.at_most)
     with timed("generate", seconds):
-        made = generate(facts, store, QuestionSettings(), Models.offline())
+        made = generate(facts, store, settings, Models.offline(), say=told)
     del facts
-    kept, candidates = store_questions(catalogue, made.questions), len(made.questions)
+    with timed("store", seconds):
+        kept = store_questions(catalogue, made.questions)
+    candidates, proved = made.possible, len(made.questions)
     del made
     progress("generate", seconds["generate"])
+    generated_cpu, generated_server_cpu = time.process_time() - own, cpu(java) - its
+    own, its = time.process_time(), cpu(java)
     with timed("verify", seconds):
         found = verify_stored(catalogue, store)
     if found.problems or found.checked != kept:
         raise SystemExit(f"{found.failed} of {found.checked} stored questions fail: {found.problems[:3]}")
     progress("verify", seconds["verify"])
+    verify_cpu = time.process_time() - own + cpu(java) - its
     ratios = []
     with catalogue.reading() as session:
         ids = select(Question.question_id).where(Question.state == "kept").order_by(Question.question_id)
-        chosen = list(session.scalars(ids))[:: max(1, kept // sample)][:sample]
-        for _ in range(rounds):
+        chosen = list(session.scalars(ids))[:: max(1, kept // given.sample)][: given.sample]
+        for _ in range(given.rounds):
             with timed("single", seconds):
                 one_by_one(session, store, chosen)
             with timed("again", seconds):
@@ -181,21 +201,42 @@ def asked(catalogue: Catalogue, store: GraphStore, sample: int, rounds: int) -> 
     return {
         "assertions": assertions,
         "candidates": candidates,
+        "judged": proved,
         "kept": kept,
         "facts_s": seconds["facts"],
         "facts_mb": facts_mb,
         "generate_s": seconds["generate"],
-        "generated_per_s": kept / seconds["generate"],
+        "generate_cpu_s": generated_cpu,
+        "generate_server_cpu_s": generated_server_cpu,
+        "kept_per_cpu_s": kept / (generated_cpu + generated_server_cpu),
+        "generated_per_s": kept / (seconds["generate"] + seconds["store"]),
         "verified_per_s": kept / seconds["verify"],
+        "verified_per_cpu_s": kept / verify_cpu,
         **({"single_per_s": len(chosen) / seconds["single"], "ratio": median(ratios)} if ratios else {}),
         "cpu_s": time.process_time(),
+        "server_cpu_s": cpu(java),
         "peak_mb": peak_mb(),
     }
 
 
+def cpu(process: psutil.Process) -> float:
+    """Processor seconds of a process so far."""
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+_BEGAN = time.perf_counter()
+
+
+def told(what: str) -> None:
+    """A line for those who wait for hours."""
+    spent = f"{time.perf_counter() - _BEGAN:.0f} s, {time.process_time():.0f} s of processor"
+    print(f"[{spent}, peak {peak_mb():.0f} MB] {what}", file=sys.stderr, flush=True)
+
+
 def progress(name: str, seconds: float) -> None:
-    """What is done, for those who wait for hours."""
-    print(f"{name}: {seconds:.1f} s, peak {peak_mb():.0f} MB", file=sys.stderr, flush=True)
+    """What is done."""
+    told(f"{name}: {seconds:.1f} s")
 
 
 def table(rows: Iterable[dict[str, float]]) -> None:
@@ -233,6 +274,9 @@ def main() -> int:
     parser.add_argument("--full", action="store_true", help="questions of all that --folder holds")
     parser.add_argument("--folder", type=Path, help="of python -m benchmarks.graph scale --folder")
     parser.add_argument("--heap", default="4g", help="of the server, with --full")
+    parser.add_argument("--start-timeout", type=float, default=900.0, help="of the server, with --full")
+    parser.add_argument("--at-most", type=int, default=135_000, help="questions; 0: all that are possible")
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--faults", action="store_true", help="only the table of seeded faults")
     given = parser.parse_args()
     if given.faults:
@@ -240,10 +284,16 @@ def main() -> int:
     if given.full:
         if given.folder is None:
             parser.error("--full needs --folder, as python -m benchmarks.graph scale --folder left it")
-        full(given.folder, given.heap, given.sample, given.rounds)
-        return 0
-    table(measure(size, given.sample, given.rounds) for size in given.sizes)
+        table([full(given.folder, given)])
+    elif given.child or len(given.sizes) == 1:
+        table(measure(size, given) for size in given.sizes)
+    else:  # peak memory is that of a process
+        for size in given.sizes:
+            subprocess.run([*_CHILD, *sys.argv[1:], "--child", "--sizes", str(size)], check=True)
     return 0
+
+
+_CHILD = (sys.executable, "-m", "benchmarks.questions")
 
 
 if __name__ == "__main__":

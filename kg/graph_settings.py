@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from corpus.errors import SettingsError
 from kg import extension
@@ -75,6 +75,16 @@ class QuestionSettings(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     seed: int = Field(default=0, description="Seed of every sampling order and of the split")
+    at_most: int = Field(
+        default=135_000,
+        ge=0,
+        description="Questions in all. Where more are possible, so many are drawn evenly by kind, language, relation "
+        "and substance, before they are proved; 0: all",
+    )
+    at_most_of: dict[str, int] = Field(
+        default_factory=dict,
+        description="Questions of a kind or a language, for example {boolean = 20000, zh = 60000}",
+    )
     evaluation_share: float = Field(
         default=0.3, ge=0, le=1, description="Share of substance groups on the evaluation side"
     )
@@ -107,3 +117,14 @@ class QuestionSettings(BaseModel):
         default=1200, ge=50, description="Longest answer text of a section question"
     )
     languages: tuple[str, ...] = Field(default=("zh", "en"), description="Languages questions are worded in")
+
+    @field_validator("at_most_of")
+    @classmethod
+    def _known(cls, given: dict[str, int]) -> dict[str, int]:
+        known = ("single_hop", "multi_hop", "aggregative", "boolean", "zh", "en")
+        for name, most in given.items():
+            if name not in known:
+                raise ValueError(f"{name!r} is none of the kinds and languages {', '.join(known)}")
+            if most < 0:
+                raise ValueError(f"a number of questions cannot be {most}")
+        return given

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kg.graph_settings import QuestionSettings
+from kg.qa.disagreement import contradicted
 from kg.qa.facts import Fact, Facts, Node
 from kg.qa.records import LANGUAGES, Language, Reference
 from kg.qa.sampling import Side
@@ -15,12 +16,25 @@ from kg.schema import NodeLabel
 
 @dataclass
 class Context:
-    """Input of question making. ``dropped`` counts why no candidate came of something."""
+    """Input of question making.
+
+    ``dropped`` counts why no candidate came of something; ``keys`` holds what queries for keys have given.
+    """
 
     facts: Facts
     settings: QuestionSettings
     sides: Mapping[str, Side]
     dropped: Counter[str] = field(default_factory=Counter)
+    keys: dict[str, list[str]] = field(default_factory=dict)
+    _contradicted: dict[tuple[object, ...], bool] = field(default_factory=dict)
+
+    def contradicted(self, fact: Fact) -> bool:
+        """Whether another source contradicts a positive statement; many paths rest on one."""
+        # all that it depends on: what is said twice in a document is looked at once; equal properties are one object
+        key = (*fact.triple(), fact.subject_label, fact.source.document_id, id(fact.properties))
+        if key not in self._contradicted:
+            self._contradicted[key] = contradicted(self.facts, fact)
+        return self._contradicted[key]
 
     @property
     def languages(self) -> tuple[Language, ...]:

@@ -19,7 +19,6 @@ from corpus.ids import canonical_json
 from kg import queries
 from kg.qa import wording
 from kg.qa.context import Context, agree, one_per_document, references, substances_of
-from kg.qa.disagreement import contradicted
 from kg.qa.facts import Fact, Node, plain
 from kg.qa.records import Candidate, Check, Language, Proof
 from kg.qa.sampling import capped, seeded, side_of
@@ -29,6 +28,9 @@ from kg.store import GraphStore
 
 _L, _R = NodeLabel, Relation
 _SAMPLES_PER_SEED = 60
+_SEEDS_AT_ONCE = 200
+_CHOICE = 10  # candidates, and questions looked at, for each that the caps let through
+_LOOKED_AT = 100
 _PROOFS_PER_BATCH = 500
 _STORE_ASK = {"zh": "应如何储存", "en": "how should it be stored"}
 
@@ -136,29 +138,53 @@ def candidates(ctx: Context, store: GraphStore) -> tuple[list[Candidate], Counte
     kept: list[Candidate] = []
     dropped: Counter[str] = Counter()
     for metapath in METAPATHS:  # caps are for each metapath: one is held whole at a time
-        paths = _questions(sample(ctx, store, metapath))
-        made = {candidate.id: candidate for candidate in _worded(ctx, store, metapath, paths)}
-        within, cut = capped([made[key] for key in sorted(made)], ctx.settings)
+        within, cut = capped(_made(ctx, store, metapath), ctx.settings)
         kept += within
         dropped += cut
     return kept, dropped
 
 
-def sample(ctx: Context, store: GraphStore, metapath: Metapath) -> list[Path]:
-    """Paths of a metapath from seeds in seeded order; hubs are not walked."""
+def _made(ctx: Context, store: GraphStore, metapath: Metapath) -> list[Candidate]:
+    """Candidates of a metapath, in id order, from so many seeds that the caps have enough to choose from.
+
+    The work depends on what is wanted, not on how large the graph is.
+    """
+    made: dict[str, Candidate] = {}
+    enough = ctx.settings.per_metapath * len(ctx.languages)
+    looked_at = 0
+    for sampled in sample(ctx, store, metapath):
+        paths = _questions(sampled)  # of one seed, and so of one part
+        made |= {candidate.id: candidate for candidate in _worded(ctx, store, metapath, paths)}
+        looked_at += len(paths)
+        if len(made) >= _CHOICE * enough or looked_at >= _LOOKED_AT * enough:
+            break
+    return [made[key] for key in sorted(made)]
+
+
+def sample(ctx: Context, store: GraphStore, metapath: Metapath) -> Iterator[list[Path]]:
+    """Paths of a metapath, part by part, from seeds in seeded order; hubs are not walked."""
     relation, direction = metapath.hops[0]
-    seeds = [row["key"] for row in store.read(queries.keys_with(metapath.labels[0], relation, direction))]
+    seeds = _keys(ctx, store, queries.keys_with(metapath.labels[0], relation, direction))
     query = queries.path_samples(metapath.labels, metapath.hops, metapath.filters)
     hubs = _hubs(ctx, store, metapath)
-    found: list[Path] = []
     ordered = seeded(seeds, ctx.settings.seed, lambda key: metapath.id + key)
-    for at in range(0, len(ordered), 200):
-        rows = store.read(query, seeds=ordered[at : at + 200], hubs=hubs, limit=_SAMPLES_PER_SEED)
-        for row in rows:
-            keys = tuple(row[f"k{i}"] for i in range(len(metapath.labels)))
-            fixed = tuple((field, row[field]) for _, field in metapath.filters)
-            found.append(Path(metapath, keys, fixed))
-    return found
+    for at in range(0, len(ordered), _SEEDS_AT_ONCE):
+        part = ordered[at : at + _SEEDS_AT_ONCE]
+        yield [
+            Path(
+                metapath,
+                tuple(row[f"k{i}"] for i in range(len(metapath.labels))),
+                tuple((field, row[field]) for _, field in metapath.filters),
+            )
+            for row in store.read(query, seeds=part, hubs=hubs, limit=_SAMPLES_PER_SEED)
+        ]
+
+
+def _keys(ctx: Context, store: GraphStore, query: str) -> list[str]:
+    """Keys that a query gives; many metapaths begin alike."""
+    if query not in ctx.keys:
+        ctx.keys[query] = [str(row["key"]) for row in store.read(query, hub=ctx.settings.hub_degree)]
+    return ctx.keys[query]
 
 
 def _hubs(ctx: Context, store: GraphStore, metapath: Metapath) -> list[list[str]]:
@@ -168,9 +194,9 @@ def _hubs(ctx: Context, store: GraphStore, metapath: Metapath) -> list[list[str]
     for at, (relation, direction) in enumerate(metapath.hops[:-1], start=1):
         ways = dict.fromkeys(((relation, back[direction]), metapath.hops[at]))
         keys = {
-            str(row["key"])
+            key
             for kind, way in ways
-            for row in store.read(queries.hubs(metapath.labels[at], kind, way), hub=ctx.settings.hub_degree)
+            for key in _keys(ctx, store, queries.hubs(metapath.labels[at], kind, way))
         }
         found.append(sorted(keys))
     return found
@@ -242,22 +268,22 @@ def _matter_checks(path: Path) -> Iterator[Check]:
 def _worded(
     ctx: Context, store: GraphStore, metapath: Metapath, paths: Sequence[Path]
 ) -> Iterator[Candidate]:
-    answers = run(store, [Proof(_own_query(metapath), path.parameters()) for path in paths])
-    bridged = metapath.bridge > 0
-    bridges = (
-        run(store, [Proof(_bridge_query(metapath), path.parameters()) for path in paths]) if bridged else []
-    )
-    for at, path in enumerate(paths):
-        found = answers[at]
+    own = _own_query(metapath)
+    if metapath.bridge:  # asked first: of most seeds it says that there is no question
+        bridges = run(store, [Proof(_bridge_query(metapath), path.parameters()) for path in paths])
+        ctx.dropped["bridge_not_unique"] += sum(len(found) != 1 for found in bridges)
+        paths = [path for path, found in zip(paths, bridges, strict=True) if len(found) == 1]
+    answers = run(store, [Proof(own, path.parameters()) for path in paths])
+    for path, found in zip(paths, answers, strict=True):
         if not found:
             ctx.dropped["own_query_empty"] += 1
-        elif bridged and len(bridges[at]) != 1:
-            ctx.dropped["bridge_not_unique"] += 1
-        elif not bridged and len(found) > ctx.settings.list_limit:
+        elif not metapath.bridge and len(found) > ctx.settings.list_limit:
             ctx.dropped["too_many_answers"] += 1
+        elif (hops := _hop_facts(ctx, path, found)) is None:
+            ctx.dropped["hop_without_plain_evidence"] += len(ctx.languages)
         else:
             for language in ctx.languages:
-                candidate = _candidate(ctx, path, found, language)
+                candidate = _candidate(ctx, path, found, hops, language)
                 if candidate is not None:
                     yield candidate
 
@@ -294,11 +320,9 @@ def _parameters_read(body: str) -> tuple[str, ...]:
 # --- wording ------------------------------------------------------------------
 
 
-def _candidate(ctx: Context, path: Path, answers: tuple[str, ...], language: Language) -> Candidate | None:
-    hops = _hop_facts(ctx, path, answers)
-    if hops is None:
-        ctx.dropped["hop_without_plain_evidence"] += 1
-        return None
+def _candidate(
+    ctx: Context, path: Path, answers: tuple[str, ...], hops: list[list[Fact]], language: Language
+) -> Candidate | None:
     slots = _slots(ctx, path, language, plural=len(answers) > 1)
     said = _answer_words(ctx, path, answers, hops[-1], language)
     if slots is None or said is None:
@@ -377,7 +401,7 @@ def _hop_facts(ctx: Context, path: Path, answers: tuple[str, ...]) -> list[list[
                 support = [f for f in support if f.modality != "may" and _unconditional(f)]
             if not support or ctx.facts.denied(start, relation, end):
                 return None
-            if any(contradicted(ctx.facts, fact) for fact in support):
+            if any(ctx.contradicted(fact) for fact in support):
                 ctx.dropped["sources_contradict"] += 1
                 return None
             found += support

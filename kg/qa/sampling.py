@@ -118,20 +118,3 @@ def capped(
         used.update(cap for cap, _ in caps)
         kept.append(candidate)
     return kept, dropped
-
-
-def capped_by_document(
-    candidates: Sequence[Candidate], settings: QuestionSettings
-) -> tuple[list[Candidate], Counter[str]]:
-    """Candidates within the cap per kind and document."""
-    used: Counter[tuple[str, str]] = Counter()
-    dropped: Counter[str] = Counter()
-    kept = []
-    for candidate in seeded(candidates, settings.seed, lambda c: c.id):
-        keys = {(candidate.kind, reference.document_id) for reference in candidate.references}
-        if any(used[key] >= settings.per_document for key in keys):
-            dropped["cap_document"] += 1
-            continue
-        used.update(keys)
-        kept.append(candidate)
-    return kept, dropped

@@ -23,6 +23,7 @@ from kg.qa.wording import TEMPLATE_VERSION
 from kg.store import GraphHandle
 from models import Models
 
+STEP = "questions.generate"
 ITEM = "questions"
 _WRITE_BATCH = 1000
 
@@ -31,9 +32,7 @@ class QuestionsStep(BaseStep):
     """Make and verify all questions of the present snapshot; replaces those of an earlier one."""
 
     def __init__(self, handle: GraphHandle, settings: QuestionSettings, models: Models) -> None:
-        super().__init__(
-            name="questions.generate", version=f"{GENERATOR_VERSION}.{TEMPLATE_VERSION}", batch_size=None
-        )
+        super().__init__(name=STEP, version=f"{GENERATOR_VERSION}.{TEMPLATE_VERSION}", batch_size=None)
         self.handle = handle
         self.settings = settings
         self.models = models

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Select, String, cast, func, or_, select
 from sqlalchemy.orm import Session
 
 from corpus.catalogue import Catalogue
-from corpus.catalogue.tables import Document, EntityAlias, Question
+from corpus.catalogue.tables import Document, EntityAlias, LedgerRow, Question
 from corpus.errors import SettingsError, TerminalError
 from corpus.names import normalise_name
 from corpus.sections import SdsSection
@@ -97,6 +97,14 @@ def count(session: Session, selection: Selection) -> int:
     """Number of questions that a selection chooses."""
     chosen = selection.query(session).order_by(None).subquery()
     return session.scalar(select(func.count()).select_from(chosen)) or 0
+
+
+def not_drawn(session: Session) -> int:
+    """How many more questions were possible than were wanted (``questions.at_most``)."""
+    from kg.qa.step import ITEM, STEP
+
+    row = session.get(LedgerRow, (STEP, ITEM))
+    return int(row.counts.get("not made: not_drawn", 0)) if row is not None else 0
 
 
 @dataclass(frozen=True)

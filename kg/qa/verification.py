@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
@@ -135,21 +134,26 @@ def _hubs(
     candidates: Sequence[Candidate], facts: Facts, store: GraphStore, settings: QuestionSettings
 ) -> dict[str, str]:
     """Intermediate nodes of a path must not be hubs, whoever sampled it."""
-    verdicts: dict[str, str] = {}
-    degree: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for fact in facts.facts:
-        if fact.positive:
-            degree[fact.object, fact.relation.value].add(fact.subject)
-            degree[fact.subject, fact.relation.value].add(fact.object)
+    between: dict[str, set[tuple[str, str]]] = {}
     for candidate in candidates:
         if candidate.kind != "multi_hop":
             continue
         relations = re.findall(r"-([A-Z_]+)-", candidate.metapath)
-        for at, node in enumerate(candidate.nodes[1:-1], start=1):
-            around = {relations[at - 1], relations[at]} if at < len(relations) else set()
-            if any(len(degree[node, relation]) > settings.hub_degree for relation in around):
-                verdicts[candidate.id] = Reason.HUB
-    return verdicts
+        between[candidate.id] = {
+            (node, relation)
+            for at, node in enumerate(candidate.nodes[1:-1], start=1)
+            if at < len(relations)
+            for relation in (relations[at - 1], relations[at])
+        }
+    degree: dict[tuple[str, str], set[str]] = {key: set() for keys in between.values() for key in keys}
+    if degree:
+        for fact in facts.facts:
+            if fact.positive:
+                for one, other in ((fact.object, fact.subject), (fact.subject, fact.object)):
+                    if (found := degree.get((one, fact.relation.value))) is not None:
+                        found.add(other)
+    hubs = {key for key, found in degree.items() if len(found) > settings.hub_degree}
+    return {key: Reason.HUB for key, keys in between.items() if keys & hubs}
 
 
 # --- checks on text -------------------------------------------------------------

@@ -227,6 +227,32 @@ def test_deterministic(built: Built, session_store: GraphStore) -> None:
     assert [question_row(q, "s") for q in again.questions] == [question_row(q, "s") for q in judged]
 
 
+def test_a_draw_keeps_what_it_draws_as_it_is(
+    built: Built, session_store: GraphStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every question wanted is the one that is made without a limit, though no candidate is held."""
+    everything = {q.candidate.id: question_row(q, "s") for q in built[2]}
+    sound = {q.candidate.id for q in built[2] if q.reason in {"", "unbalanced", "duplicate"}}
+    monkeypatch.setattr("kg.qa.generate._HELD", 10)
+    wanted = SETTINGS.model_copy(update={"at_most": 80})
+    said: list[str] = []
+    made = generate(built[1], session_store, wanted, Models.offline(), say=said.append)
+    found = kept(made.questions)
+    assert 70 <= len(found) <= 80
+    counts = Counter((q.candidate.kind, q.candidate.language) for q in found)
+    assert len(counts) == 8
+    assert all(7 <= n <= 13 for n in counts.values()), counts
+    for q in found:
+        assert q.candidate.id in sound
+        row = question_row(q, "s")
+        assert {**row, "curated": 0} == {
+            **everything[q.candidate.id], "curated": 0, "state": "kept", "reason": "",
+        }  # fmt: skip
+    assert made.possible == len(everything)
+    assert made.dropped["not_drawn"] == made.possible - len(made.questions)
+    assert any(line.startswith("wave 1: ") for line in said)
+
+
 def test_step_is_keyed_on_the_snapshot(
     built: Built, session_store: GraphStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

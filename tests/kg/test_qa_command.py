@@ -11,13 +11,13 @@ from sqlalchemy import select
 from typer.testing import CliRunner, Result
 
 from corpus.catalogue import Catalogue
-from corpus.catalogue.tables import Document, Question
+from corpus.catalogue.tables import Document, LedgerRow, Question
 from corpus.errors import SettingsError
 from flows.cli import build
 from kg.embedded import EmbeddedGraph
 from kg.graph_settings import QuestionSettings
 from kg.qa.generate import generate
-from kg.qa.step import question_row
+from kg.qa.step import ITEM, STEP, question_row
 from kg.store import GraphStore
 from models import Models
 from tests.kg.graph_builders import fill
@@ -67,6 +67,22 @@ def run(*arguments: str, group: str = "questions") -> Result:
 
 def rows(*arguments: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in run("list", *arguments, "--json").stdout.splitlines()]
+
+
+def test_list_says_how_many_were_possible(data_dir: Path) -> None:
+    assert "possible" not in run("list", "--limit", "1").stdout
+    catalogue = Catalogue.open(f"sqlite:///{data_dir}/catalogue.db")
+    with catalogue.writing() as session:
+        row = LedgerRow(step=STEP, item_id=ITEM, fingerprint="f", state="kept", run_id="run")
+        row.counts = {"single_hop": 3, "not made: not_drawn": 1000}
+        session.add(row)
+    kept = len(rows("--limit", "100000"))
+    said = run("list", "--limit", "1", "--kind", "boolean").stdout
+    assert f"Drawn: {kept:,} of {kept + 1000:,} possible" in said
+    assert all(json.loads(line) for line in run("list", "--json", "--limit", "2").stdout.splitlines())
+    with catalogue.writing() as session:
+        session.delete(session.get_one(LedgerRow, (STEP, ITEM)))
+    catalogue.close()
 
 
 def test_list_with_filters() -> None:
