@@ -12,11 +12,13 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import zip_longest
 from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
 from chunking.grounding import Bound, bound_values, denial_changed, unproved
+from chunking.matters import Asked
 from chunking.sentences import split_sentences
 from chunking.subjects import fold_names, mentions
 from chunking.terms import terms
@@ -71,7 +73,9 @@ class Passage:
 class AnswerIn:
     """A question with its context. ``weights``: inverse document frequency of terms (absent: 1).
 
-    ``names``: the names, folded, of the substances that the question names.
+    ``names``: the names, folded, of the substances that the question names. ``asked``: what it asks for
+    in the terms of data sheets; ``only_labelled``: the rules then take nothing but what stands under a
+    label of that.
     """
 
     question: str
@@ -79,6 +83,8 @@ class AnswerIn:
     passages: tuple[Passage, ...]
     weights: Mapping[str, float] = field(default_factory=dict)
     names: tuple[str, ...] = ()
+    asked: Asked | None = None
+    only_labelled: bool = False
 
 
 class Quote(BaseModel):
@@ -140,17 +146,13 @@ class AnswerQuestion(Skill[AnswerIn, AnswerOut]):
         return Verdict.ask_again(*problems) if problems else ACCEPT
 
     def offline(self, given: AnswerIn) -> AnswerOut:
-        """The sentences that cover the question best, or ``found`` false."""
-        units = _units(given)
-        if not units:
+        """What stands under the label that is asked for, else the sentences that cover the question best.
+
+        ``found`` false where there is neither.
+        """
+        chosen = _labelled_units(given) or ([] if given.only_labelled else _best(_units(given)))
+        if not chosen:
             return AnswerOut(found=False, answer=NOT_FOUND["zh" if given.language.startswith("zh") else "en"])
-        best = units[0].score
-        chosen: list[_Unit] = []
-        for unit in units:
-            if unit.score < _SECOND * best or len(chosen) == _MAX_QUOTES:
-                break
-            if not any(_repeats(unit, other) for other in chosen):
-                chosen.append(unit)
         quotes = [Quote(passage=unit.passage + 1, quote=unit.text) for unit in chosen]
         return AnswerOut(found=True, answer=_extract(quotes), quotes=quotes)
 
@@ -215,9 +217,46 @@ def _units(given: AnswerIn) -> list[_Unit]:
             if _term_set(text) <= _term_set(passage.title):
                 continue  # a title says what the document is about, and answers nothing
             score = _score(text, title, weights, known_subject=bool(given.names))
+            if given.asked is not None and not given.asked.speaks(text + passage.title):
+                continue
             if score > 0 and _right_subject(passage, text, given.names):
                 units.append(_Unit(number, start, text, score))
     return sorted(units, key=lambda unit: (-unit.score, unit.passage, unit.start, len(unit.text)))
+
+
+def _best(units: Sequence[_Unit]) -> list[_Unit]:
+    """The best unit, and a few that are nearly as good and say something else."""
+    chosen: list[_Unit] = []
+    for unit in units:
+        if unit.score < _SECOND * units[0].score or len(chosen) == _MAX_QUOTES:
+            break
+        if not any(_repeats(unit, other) for other in chosen):
+            chosen.append(unit)
+    return chosen
+
+
+def _labelled_units(given: AnswerIn) -> list[_Unit]:
+    """Labels of what is asked for with what stands under them, in documents about the substance.
+
+    Of every matter the first that says something else than those before it, a few in all. A label alone
+    says nothing of its substance: nothing is taken from a document whose subject is not known.
+    """
+    if given.asked is None or not given.names:
+        return []
+    found: dict[str, list[_Unit]] = {}
+    known: set[str] = set()
+    for number, passage in enumerate(given.passages):
+        last = 0
+        for matter, start, middle, end in given.asked.spans(passage.text) if passage.about is True else ():
+            if start < last:  # a label inside what stands under another
+                continue
+            last = end
+            said = _squeezed(passage.text[middle:end]).casefold().strip("。.;；")
+            if (same := f"{matter} {said}") not in known:
+                known.add(same)
+                found.setdefault(matter, []).append(_Unit(number, start, passage.text[start:end], 1.0))
+    turns = zip_longest(*found.values())
+    return [unit for turn in turns for unit in turn if unit is not None][: max(_MAX_QUOTES, len(found))]
 
 
 def _measures(value: str, wanted: set[str], *, labelled: bool) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,7 @@ from chunking.answering import NOT_FOUND, AnswerIn, AnswerOut, AnswerQuestion, P
 from chunking.evaluation.settings import EvaluationSettings, VectorSettings
 from chunking.index import ChunkVectors, VectorIndex, lost_methods
 from chunking.lexical import LexicalIndex
+from chunking.matters import Asked, Lexicon
 from chunking.records import ChunkRecord, ChunkSet, chunk_methods, load_chunks
 from chunking.retrieval import Context, Forest, auto_merge, ranked_by, take
 from chunking.subjects import Subjects
@@ -45,6 +48,14 @@ _PREFERRED = (
     "direct-llm",
     "fixed",
 )
+_OTHER = {"zh": "en", "en": "zh"}
+_FROM_OTHER = {
+    "zh": "以下内容出自英文页面，为其原文：",
+    "en": "The following is from pages in Chinese, in their own words:",
+}
+_MEDIA = frozenset(
+    {"7732-18-5"}
+)  # water: what something dissolves in or is put out with, beside another substance
 _CJK = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 
 
@@ -67,6 +78,7 @@ class Reply:
     """An answer with what it rests on. ``source``: ``offline`` or ``model``.
 
     ``refused``: why the model's answer failed its check; ``answer`` then says so, and is not the model's.
+    ``note``: that the answer rests on pages in the other language, "" where it does not.
     """
 
     question: str
@@ -77,6 +89,7 @@ class Reply:
     method: str
     retrieval: dict[str, Any]
     refused: str = ""
+    note: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for ``hchem ask --json``."""
@@ -140,60 +153,229 @@ def ask(
     *,
     method: str | None = None,
     budget: int | None = None,
+    lexicon: Lexicon | None = None,
+    progress: Callable[[str], None] = lambda doing: None,
 ) -> Reply:
-    """Answer from the built knowledge base.
+    """Answer from the built knowledge base; from pages in the other language where those in the question's have none.
 
+    ``lexicon``: labels of data sheets in both languages, by which the question is put into
+    the words of the sheets. ``progress`` is told what is being done.
     Raises TerminalError where there are no chunks yet, SettingsError for an
     unknown method or an empty question; errors of index and model pass through.
     """
     question = question.strip()
     if not question:
         raise SettingsError("the question is empty")
+    progress("reading the chunks")
     with catalogue.reading() as session:
         label = _label(session, method)
         chunks = load_chunks(session, label.removesuffix(MERGED))
         subjects = Subjects.load(session)
+        rows = session.execute(select(Document.document_id, Document.language))
+        languages = {key: str(code) for key, code in rows}
     budget = budget or settings.budget
+    progress("indexing their words")
     lexical = LexicalIndex(chunks, form=settings.index_text, titles=settings.index_title)
     vectors = ChunkVectors(models, vector_settings, settings.index_text, titles=settings.index_title)
+    progress("searching")
     dense = _dense(question, chunks, vectors, settings, vector_settings, data_dir)
-    form = "lexical" if dense is None else settings.retrieval
-    by_words = lexical.search([question], settings.top_k)[0]
-    ranked = ranked_by(form, {0: by_words}, {0: dense or []}, 0, settings.dense_weight)
-    forest = Forest(chunks.nodes, models.count_tokens, settings.context_text)
-    context = build_context(ranked, forest, label, budget, strict=settings.strict_merge)
-    language = language_of(question)
-    titles = TitleSubjects(subjects, chunks.titles)
-    given = answer_input(question, language, context, forest, lexical, titles, chunks.titles)
-    value, source, refused = _answer(given, models)
-    with catalogue.reading() as session:
-        citations = _citations(session, value, context.nodes)
+    pages = _Pages(
+        chunks, lexical, Forest(chunks.nodes, models.count_tokens, settings.context_text),
+        TitleSubjects(subjects, chunks.titles), languages, dense, label, budget, settings,
+    )  # fmt: skip
+    language, subject = language_of(question), _subject(subjects.mentioned(question))
+    named = frozenset().union(*subjects.mentioned(question))
+    asked = lexicon.asked(question, subjects.names(subject or named)) if lexicon is not None else None
+    if asked is not None and not subject:
+        asked = replace(asked, matters=())
+    offline = models.is_offline(AnswerQuestion.name)
+
+    def attempt(search: _Search) -> _Attempt:
+        form, context = pages.found(search, subject)
+        given = answer_input(question, language, context, pages.forest, lexical, pages.titles, chunks.titles)
+        given = replace(given, asked=asked, only_labelled=search.only_labelled)
+        value, refused = _answer(given, models)
+        with catalogue.reading() as session:
+            citations = _citations(session, value, context.nodes) if value.found else ()
+        return _Attempt(form, context, value, pages.placed(citations), refused)
+
+    progress("answering")
+    made = _first_answer(attempt, _searches(question, language, asked, offline=offline))
+    text = made.value.answer if made.found else NOT_FOUND[language]
+    if made.refused:
+        text = _REFUSED[language].format(made.refused)
     retrieval = {
-        "form": form,
-        "embedder": None if dense is None else vectors.name,
+        "form": made.form,
+        "embedder": None if made.form == "lexical" else vectors.name,
         "budget": budget,
-        "tokens": context.tokens,
+        "tokens": made.context.tokens,
         "counter": models.token_counter_name,
-        "chunks": len(context.nodes),
-        "merges": context.merges,
+        "chunks": len(made.context.nodes),
+        "merges": made.context.merges,
     }
-    found = value.found and bool(citations)
-    text = value.answer if found else NOT_FOUND[language]
-    if refused:
-        text = _REFUSED[language].format(refused)
-    return Reply(question, text, source, found, citations if found else (), label, retrieval, refused)
+    cited = {languages.get(citation.document_id, "")[:2] for citation in made.citations}
+    note = _FROM_OTHER[language] if cited == {_OTHER[language]} else ""
+    source = "offline" if offline else "model"
+    return Reply(question, text, source, made.found, made.citations, label, retrieval, made.refused, note)
 
 
-def _answer(given: AnswerIn, models: Models) -> tuple[AnswerOut, str, str]:
-    """The answer, who gave it, and why it was refused (then it is not found)."""
-    source = "offline" if models.is_offline(AnswerQuestion.name) else "model"
+@dataclass(frozen=True)
+class _Search:
+    """One way to look for an answer.
+
+    ``pages``: only pages in this language that are about the substance asked for; "" where any page will do.
+    ``only_labelled``: the rules take nothing but what stands under a label of what is asked for.
+    """
+
+    words: str
+    pages: str = ""
+    only_labelled: bool = False
+
+
+@dataclass(frozen=True)
+class _Pages:
+    """The chunks of a method, and how one question's searches go through them. ``dense``: its ranking by meaning."""
+
+    chunks: ChunkSet
+    lexical: LexicalIndex
+    forest: Forest
+    titles: TitleSubjects
+    languages: Mapping[str, str]
+    dense: list[str] | None
+    label: str
+    budget: int
+    settings: EvaluationSettings
+
+    def found(self, search: _Search, subject: frozenset[str]) -> tuple[str, Context]:
+        """The form of retrieval and the context of a search."""
+        if not search.pages:
+            form = "lexical" if self.dense is None else self.settings.retrieval
+            by_words = self.lexical.search([search.words], self.settings.top_k)[0]
+            ranked = ranked_by(form, {0: by_words}, {0: self.dense or []}, 0, self.settings.dense_weight)
+            return form, self._context(ranked)
+        ranked = [
+            key for key in self.lexical.scores(search.words) if self._about(key, search.pages, subject)
+        ][: self.settings.top_k]
+        # what stands under a label may go on in the next chunk
+        ranked = [further for key in ranked for further in (key, *self._following.get(key, ()))]
+        context = self._context(ranked)
+        return "lexical", replace(context, nodes=_joined(context.nodes))
+
+    def placed(self, citations: tuple[Citation, ...]) -> tuple[Citation, ...]:
+        """Citations with the chunk that they begin in, where several were read as one piece."""
+        return tuple(
+            replace(
+                citation,
+                chunk_id=next(
+                    (
+                        leaf.chunk_id
+                        for leaf in self.chunks.leaves
+                        if leaf.document_id == citation.document_id
+                        and leaf.start <= citation.start < leaf.end
+                    ),
+                    citation.chunk_id,
+                ),
+            )
+            if self.forest.nodes[citation.chunk_id].leaf
+            else citation
+            for citation in citations
+        )
+
+    def _context(self, ranked: list[str]) -> Context:
+        return build_context(ranked, self.forest, self.label, self.budget, strict=self.settings.strict_merge)
+
+    def _about(self, key: str, language: str, subject: frozenset[str]) -> bool:
+        document = self.forest.nodes[key].document_id
+        written = self.languages.get(document, "")
+        return written.startswith(language) and self.titles.about(document, subject) is True
+
+    @cached_property
+    def _following(self) -> Mapping[str, tuple[str]]:
+        return {
+            left.chunk_id: (right.chunk_id,)
+            for left, right in pairwise(self.chunks.leaves)
+            if left.document_id == right.document_id and left.end == right.start
+        }
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """What a search came to."""
+
+    form: str
+    context: Context
+    value: AnswerOut
+    citations: tuple[Citation, ...]
+    refused: str
+
+    @property
+    def found(self) -> bool:
+        return bool(self.citations)
+
+
+def _subject(mentioned: list[frozenset[str]]) -> frozenset[str]:
+    """The one substance that a question is about, none where it names two, or one name may be several.
+
+    A label does not say whose value stands under it.
+    """
+    matters = [keys for keys in mentioned if not keys <= _MEDIA] or mentioned
+    one = frozenset().union(*matters)
+    several = len(set(matters)) > 1 or sum(not key.startswith(("mixture:", "name:")) for key in one) > 1
+    return frozenset() if several else one
+
+
+def _searches(question: str, language: str, asked: Asked | None, *, offline: bool) -> list[_Search]:
+    """The ways to look for an answer, in order; the first that finds one is the last.
+
+    What stands under the very label is better than sentences that are like the question, and a value
+    in prose of the question's language better than one in the other. A model reads for itself: it is
+    given the pages in the other language when the first context holds no answer.
+    """
+    plain = _Search(question)
+    if asked is None or not asked.matters:
+        return [plain]
+    own, other = (
+        _Search(
+            " ".join((*asked.words(pages), *(question,) * (pages == language))), pages, only_labelled=True
+        )
+        for pages in (language, _OTHER[language])
+    )
+    if not offline:
+        return [plain, own, other]
+    return [own, plain, other] if asked.measured else [own, other, plain]
+
+
+def _first_answer(attempt: Callable[[_Search], _Attempt], searches: list[_Search]) -> _Attempt:
+    """The first attempt that answers or is refused, else the first of all."""
+    first = made = attempt(searches[0])
+    for search in searches[1:]:
+        if made.found or made.refused:
+            break
+        made = attempt(search)
+    return made if made.found or made.refused else first
+
+
+def _joined(nodes: Sequence[ChunkRecord]) -> list[ChunkRecord]:
+    """Neighbours of one document as one piece, so that an instruction does not end where a chunk does."""
+    found: list[ChunkRecord] = []
+    for node in nodes:
+        last = found[-1] if found else None
+        if last is not None and last.document_id == node.document_id and last.end == node.start:
+            found[-1] = replace(last, end=node.end, text=last.text + node.text, completed=None)
+        else:
+            found.append(node)
+    return found
+
+
+def _answer(given: AnswerIn, models: Models) -> tuple[AnswerOut, str]:
+    """The answer, and why it was refused (then it is not found)."""
     nothing = AnswerOut(found=False, answer="")
     if not given.passages:
-        return nothing, source, ""
+        return nothing, ""
     try:
-        return models.run(AnswerQuestion(), given).value, source, ""
+        return models.run(AnswerQuestion(), given).value, ""
     except AnswerRejected as error:
-        return nothing, source, str(error).removeprefix(f"{AnswerQuestion.name}: ")
+        return nothing, str(error).removeprefix(f"{AnswerQuestion.name}: ")
 
 
 def _dense(

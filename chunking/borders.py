@@ -42,6 +42,7 @@ _WEIGHTS = np.array([-1.0, 2.25, -1.5, -0.85, -1.0, 0.6, 0.3, -1.5, -3.5, -1.1, 
 
 _FINEST = 999
 _SURE = 0.55  # strength from which a shape alone makes a heading
+_SHORT = 0.5  # strength of a short line, which is a heading where more text than its own follows
 _HEADED = 3  # headings that make a text one with headings
 _SECTION = 2000  # display columns a heading; where short lines are rarer, they are captions
 # Log-odds from which a line without a heading begins a division (benchmarks/segmentation.py, tuning half).
@@ -180,7 +181,7 @@ def _is_heading(i: int, shapes: Sequence[Heading | None], lines: Sequence[str]) 
     neighbours = [shapes[j] for j in (i - 1, i + 1) if 0 <= j < len(shapes)]
     if any(other and heading_rank(other) == heading_rank(shape) for other in neighbours):
         return False  # neighbouring lines of one shape are a list, an infobox or a table of contents
-    if shape.style == "plain":
+    if shape.strength == _SHORT:  # a short line, or one numbered as items of a list are too
         following = lines[i + 1] if i + 1 < len(lines) else ""
         headed = display_width(following) > max(40, display_width(lines[i])) or _numbered(shapes, i + 1)
         return headed and not (i and lines[i - 1].rstrip().endswith((":", "：", "，", ",")))

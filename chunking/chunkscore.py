@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -100,15 +101,34 @@ def independence(loss_alone: float, loss_after: float, variant: Variant = "ppl_r
     return loss_after / loss_alone if loss_alone > 0 else math.nan
 
 
+def read_words(text: str) -> str:
+    """A text as LI reads it: without the rows and bars that frame Markdown tables.
+
+    Every table begins with the same ones, so that sections which begin with a table would
+    foretell each other, whatever they are about.
+    """
+    if "|" not in text:
+        return text
+    lines = (_row_words(line) if line.lstrip().startswith("|") else line for line in text.splitlines(True))
+    return "".join(lines)
+
+
+def _row_words(row: str) -> str:
+    if not row.strip("|:- \t\r\n"):
+        return ""  # an empty header, or the rule below it
+    return " ".join(cell.strip() for cell in row.split("|") if cell.strip()) + "\n"
+
+
 def logical_independence(
     chunks: Sequence[str], perplexity: Perplexity, variant: Variant = "ppl_ratio", reach: int | None = None
 ) -> list[float]:
     """LI(cᵢ, cᵢ₋₁) of the K - 1 inner boundaries; NaN where the backend has no loss for a text.
 
-    ``reach`` limits the reading to the first characters of a chunk and the last of the one before it.
+    Of tables the words are read (:func:`read_words`). ``reach`` limits the reading to the
+    first characters of a chunk and the last of the one before it.
     """
     values = []
-    for before, chunk in itertools.pairwise(chunks):
+    for before, chunk in itertools.pairwise(map(read_words, chunks)):
         text, context = (chunk[:reach], before[-reach:]) if reach else (chunk, before)
         values.append(independence(perplexity.loss(text), perplexity.loss(text, context), variant))
     return values
@@ -281,8 +301,8 @@ class Selector:
             return Standing(1, None, self._sd(cuts), None, None, None, "one chunk: LI is undefined")
         rng = np.random.default_rng([self.seed, k, number])
         null = self._random_cuts(cuts, rng, self.samples)
-        li, sd = self._mean_li(cuts), self._sd(cuts)
-        z_li = _z(li, [self._mean_li(other) for other in null])
+        li, sd = self._mean_lis(np.array([cuts], dtype=np.int64))[0], self._sd(cuts)
+        z_li = _z(li, self._mean_lis(null))
         z_sd = _z(sd, self._sds(null))
         shown = li if math.isfinite(li) else None
         if (z_li is None and self.lam > 0) or (z_sd is None and self.lam < 1):
@@ -290,10 +310,13 @@ class Selector:
         z = self.lam * (z_li or 0.0) + (1 - self.lam) * (z_sd or 0.0)
         return Standing(k, shown, sd, z_li, z_sd, z)
 
-    def _mean_li(self, cuts: Sequence[int] | Indices) -> float:
-        values = self._li[np.asarray(cuts) - 1]
-        values = values[np.isfinite(values)]
-        return float(values.mean()) if len(values) else math.nan
+    def _mean_lis(self, cuts: Indices) -> list[float]:
+        """Mean of the defined LI of partitions of one K, given as rows of inner cuts; NaN without any."""
+        values = self._li[cuts - 1]
+        defined = np.isfinite(values)
+        number = defined.sum(axis=1)
+        sums = np.where(defined, values, 0.0).sum(axis=1)
+        return [float(x) for x in np.divide(sums, number, out=np.full(len(sums), np.nan), where=number > 0)]
 
     def _sd(self, cuts: Sequence[int]) -> float:
         return self._sds(np.array([cuts], dtype=np.int64))[0]
@@ -314,7 +337,7 @@ class Selector:
         """log det(ZᵀJ_dZ + αI_K) of each partition."""
         offsets = d * np.diff(self._means[edges], axis=1) ** 2
         if k <= d and self._corner is not None:
-            sums = self._corner[edges[:, :, None], edges[:, None, :]]
+            sums = self._corner.take(edges[:, :, None] * len(self._corner) + edges[:, None, :])
             rows = sums[:, 1:] - sums[:, :-1]
             gram = rows[:, :, 1:] - rows[:, :, :-1]
             norms = np.sqrt(np.maximum(np.diagonal(gram, axis1=1, axis2=2) + offsets, 1e-24))
@@ -368,12 +391,19 @@ NEIGHBOUR = 200  # characters before and after a boundary that its cached loss r
 def boundary_losses(
     vectors: SentenceVectors, perplexity: Perplexity, variant: Variant = "ppl_ratio"
 ) -> Callable[[int], float]:
-    """LI of the boundary before sentence i, from the sentence and its neighbour, cut to 200 characters each."""
-    text, sentences = vectors.text, vectors.sentences
+    """LI of the boundary before sentence i, from the sentence and its neighbour, cut to 200 characters each.
+
+    Frames of tables are no sentences here (:func:`read_words`): the next one with words counts.
+    """
+    words = [read_words(vectors.text[start:end]) for start, end in vectors.sentences]
+    spoken = [i for i, sentence in enumerate(words) if sentence.strip()]
 
     def li(i: int) -> float:
-        after = text[sentences[i][0] : min(sentences[i][1], sentences[i][0] + NEIGHBOUR)].strip()
-        before = text[max(sentences[i - 1][0], sentences[i - 1][1] - NEIGHBOUR) : sentences[i - 1][1]]
+        place = bisect_left(spoken, i)
+        if place in (0, len(spoken)):
+            return math.nan
+        after = words[spoken[place]][:NEIGHBOUR].strip()
+        before = words[spoken[place - 1]][-NEIGHBOUR:]
         return independence(perplexity.loss(after), perplexity.loss(after, before), variant)
 
     return li

@@ -122,7 +122,8 @@ class ChunkVectors:
     def _pooled(self, pieces: Sequence[_Views], heads: Sequence[str]) -> Vectors:
         views = {*heads, *(view for found in pieces for view, _ in found)} - {""}
         new = sorted(views - self._known.keys())
-        self._known.update(zip(new, self.embedder.passages(new), strict=True))
+        if new:
+            self._known.update(zip(new, self.embedder.passages(new), strict=True))
         pooled = np.zeros((len(pieces), self.embedder.dimension))
         for at, (found, head) in enumerate(zip(pieces, heads, strict=True)):
             for view, weight in found:

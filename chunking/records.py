@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TypeVarTuple
 
 from sqlalchemy import Select, select
@@ -14,6 +14,9 @@ from corpus.catalogue.tables import Chunk, Document
 from corpus.ids import digest
 
 Row = TypeVarTuple("Row")
+
+UNCOMPLETED = "-no-completion"
+"""Of a method's label: its chunks without their completed texts (the paper's "w/o M_Ref")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +68,49 @@ def chunk_methods(session: Session) -> list[str]:
     return sorted(session.scalars(select(Chunk.method).distinct()))
 
 
+def completing_methods(session: Session, methods: Iterable[str]) -> list[str]:
+    """Those of the methods that completed a chunk of a kept document's present version."""
+    return [
+        method
+        for method in methods
+        if session.execute(
+            _present(select(Chunk.chunk_id), method).where(Chunk.completed.is_not(None)).limit(1)
+        ).first()
+    ]
+
+
+def without_completion(chunks: ChunkSet) -> ChunkSet:
+    """The same partition with nothing completed, under a label and ids of its own (an index may hold both)."""
+    nodes = tuple(
+        replace(
+            node,
+            chunk_id=_apart(node.chunk_id),
+            parent_id=None if node.parent_id is None else _apart(node.parent_id),
+            method=chunks.method + UNCOMPLETED,
+            completed=None,
+        )
+        for node in chunks.nodes
+    )
+    return ChunkSet(chunks.method + UNCOMPLETED, nodes, chunks.titles)
+
+
+def _apart(chunk_id: str) -> str:
+    return digest(UNCOMPLETED, chunk_id)
+
+
 def chunk_fingerprint(session: Session, method: str) -> str:
     """Content hash of a method's chunks without reading their texts: ids are derived from them."""
+    whole = method.removesuffix(UNCOMPLETED)
     rows = session.execute(
-        _present(select(Chunk.chunk_id, Chunk.completed, Chunk.outline_question, Document.title), method)
+        _present(select(Chunk.chunk_id, Chunk.completed, Chunk.outline_question, Document.title), whole)
     )
-    return digest(method, *(digest(key, done or "", asked, title) for key, done, asked, title in rows))
+    return digest(
+        method,
+        *(
+            digest(key, (done or "") if whole == method else "", asked, title)
+            for key, done, asked, title in rows
+        ),
+    )
 
 
 def _present(query: Select[*Row], method: str) -> Select[*Row]:
@@ -85,6 +125,8 @@ def _present(query: Select[*Row], method: str) -> Select[*Row]:
 
 def load_chunks(session: Session, method: str) -> ChunkSet:
     """The method's chunks of the present versions of kept documents, ordered by document and position."""
+    if method.endswith(UNCOMPLETED):
+        return without_completion(load_chunks(session, method.removesuffix(UNCOMPLETED)))
     nodes: list[ChunkRecord] = []
     titles: dict[str, str] = {}
     for row, title in session.execute(_present(select(Chunk, Document.title), method)):

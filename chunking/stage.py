@@ -28,13 +28,13 @@ _VERSIONS = {
     "fixed": "1",
     "sentence": "2",
     "recursive": "2",
-    "semantic": "3",
-    "lumberchunker": "2",
-    "meta-chunker": "2",
-    "direct-llm": "2",
-    "qchunker": "3",
-    "qchunker-slm": "3",
-    "hichunk": "2",
+    "semantic": "4",
+    "lumberchunker": "3",
+    "meta-chunker": "3",
+    "direct-llm": "3",
+    "qchunker": "4",
+    "qchunker-slm": "4",
+    "hichunk": "3",
 }
 _SLICE = 500
 

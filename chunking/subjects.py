@@ -19,6 +19,8 @@ from corpus.ids import digest
 from corpus.names import normalise_name, simplified
 
 _LONGEST = 60
+_MIXTURE, _NAMED = "mixture:", "name:"  # keys of mixtures, and of substances that only have a name
+_CAS = re.compile(r":\d+-\d\d-\d$")  # of a solution that only the repository knows
 # Morphemes that make a longer chemical word of the one they touch.
 _MORPHEMES = frozenset(
     "酚胺酸醛酮醇烯烷炔醚酯腈肼脲胍脂苯萘蒽菲啶唑吡喃呋噻吩甲乙丙丁戊己庚辛壬癸异正仲叔环聚多二三四五六七八九十"
@@ -28,7 +30,10 @@ _LATIN = re.compile(r"[a-z0-9]")
 
 
 class Subjects:
-    """Names of substances and the keys they lead to; names that lead to several count for all of them."""
+    """Names of substances and the keys they lead to; names that lead to several count for all of them.
+
+    A name of a mixture (盐酸, 甲醛溶液) is none of the pure substance, though repositories list it there.
+    """
 
     def __init__(self, names: Iterable[tuple[str, str]]) -> None:
         self._keys: dict[str, set[str]] = {}
@@ -38,12 +43,21 @@ class Subjects:
             if not _usable(folded):
                 continue
             self._keys.setdefault(folded, set()).add(key)
-            self._names.setdefault(key, set()).add(folded)
+        for folded, keys in self._keys.items():
+            if any(key.startswith(_MIXTURE) for key in keys):
+                described = {
+                    key for key in keys if key.startswith((_MIXTURE, _NAMED)) and not _CAS.search(key)
+                }
+                self._keys[folded] = described or {key for key in keys if key.startswith(_MIXTURE)}
+            for key in self._keys[folded]:
+                self._names.setdefault(key, set()).add(folded)
 
     @classmethod
     def load(cls, session: Session) -> Subjects:
         """Names of the repository and aliases of the graph, ambiguous ones left out."""
-        rows = [(key, name) for key, name in session.execute(select(ChemicalName.key, ChemicalName.name))]
+        known = session.execute(select(ChemicalName.key, ChemicalName.name, ChemicalName.kind))
+        # the repository's "formalin" stands under formaldehyde as its solution, which no page may describe
+        rows = [(f"{_MIXTURE}{key}" if kind == "solution" else key, name) for key, name, kind in known]
         aliases = select(EntityAlias.key, EntityAlias.text).where(EntityAlias.ambiguous.is_(False))
         rows += [(key, text) for key, text in session.execute(aliases)]
         return cls(rows)
@@ -57,8 +71,12 @@ class Subjects:
 
     def named(self, text: str) -> frozenset[str]:
         """Keys of the substances that a text names."""
+        return frozenset().union(*self.mentioned(text))
+
+    def mentioned(self, text: str) -> list[frozenset[str]]:
+        """For every name in a text the keys that it leads to, in order."""
         folded = fold_names(text)
-        keys: set[str] = set()
+        found: list[frozenset[str]] = []
         at = 0
         while at < len(folded):
             name = self._at(folded, at)
@@ -66,9 +84,9 @@ class Subjects:
                 at += 1
                 continue
             if _alone(folded, at, at + len(name)):
-                keys |= self._keys[name]
+                found.append(frozenset(self._keys[name]))
             at += len(name)
-        return frozenset(keys)
+        return found
 
     def names(self, keys: Iterable[str]) -> tuple[str, ...]:
         """All names of substances, folded, ordered."""

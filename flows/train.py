@@ -1,4 +1,4 @@
-"""``python -m flows.train``: fine-tune M_Gen, M_Disc, M_Ref or the levels model on training records."""
+"""``hchem train`` (``python -m flows.train`` under ``torchrun``): fine-tune M_Gen, M_Disc, M_Ref or the levels model on training records."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def train(
 
     Examples:
 
-    python -m flows.train qchunker-paper --data records --task generate --out m-gen --dry-run
+    hchem train qchunker-paper --data records --task generate --out m-gen --dry-run
 
-    python -m flows.train qchunker-paper --data records --task refine --out m-ref --base Qwen2.5-3B-Instruct
+    hchem train qchunker-paper --data records --task refine --out m-ref --base Qwen2.5-3B-Instruct
 
     torchrun --nproc-per-node 8 -m flows.train hichunk-paper --data levels --out m-levels
 
-    python -m flows.train hichunk-paper --data levels --out tiny --base tiny-model --cpu --set bf16=false --set max_steps=20
+    hchem train hichunk-paper --data levels --out tiny --base tiny-model --cpu --set bf16=false --set max_steps=20
     """
     chosen = recipe_of(recipe, names(change or []))
     which = _task(chosen, task)

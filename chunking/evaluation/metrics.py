@@ -169,6 +169,26 @@ def meteor(answer: str, reference: str) -> float:
     return float(single_meteor_score(wanted, given, wordnet=_wordnet() or _NoSynonyms()))
 
 
+ANSWER_METRICS = ("rouge_l", "bleu_4", "brevity_penalty", "meteor", "token_f1")
+
+
+def answer_figures(answer: str, references: Sequence[str]) -> dict[str, float | None]:
+    """All of :data:`ANSWER_METRICS`; of several references the best for each (as SQuAD, Qasper, LongBench do).
+
+    The brevity penalty is that of the best BLEU. None without a reference.
+    """
+    if not references:
+        return dict.fromkeys(ANSWER_METRICS)
+    bleu, brevity = max(bleu_4(answer, reference) for reference in references)
+    return {
+        "rouge_l": max(rouge_l(answer, reference) for reference in references),
+        "bleu_4": bleu,
+        "brevity_penalty": brevity,
+        "meteor": max(meteor(answer, reference) for reference in references),
+        "token_f1": max(token_f1(answer, reference) for reference in references),
+    }
+
+
 def meteor_stages() -> str:
     """Which matching stages METEOR ran; stands in the metric's setting."""
     return "exact+stem+wordnet" if _wordnet() is not None else "exact+stem"

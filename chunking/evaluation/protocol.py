@@ -132,7 +132,7 @@ def evaluate_method(
         for form in ("lexical", "dense", "hybrid")
     }
     forest = Forest(chunks.nodes, models.count_tokens, settings.context_text)
-    answers = _Answerer(lexical, forest, TitleSubjects(subjects, chunks.titles), chunks.titles, models)
+    answers = Answerer(lexical, forest, TitleSubjects(subjects, chunks.titles), chunks.titles, models)
     forms = [chunks.method, *([chunks.method + MERGED] if chunks.method in TREE_METHODS else [])]
     results = [
         _evaluate_label(label, questions, rankings[settings.retrieval], forest, answers, settings)
@@ -166,7 +166,7 @@ def _by_level(
 
 
 @dataclass
-class _Answerer:
+class Answerer:
     """Answers from a context, with all that the input needs."""
 
     lexical: LexicalIndex
@@ -176,24 +176,21 @@ class _Answerer:
     models: Models
 
     def __call__(
-        self, questions: Sequence[EvaluationQuestion], contexts: Sequence[Context]
+        self, asked: Sequence[tuple[str, str]], contexts: Sequence[Context]
     ) -> list[Answer[AnswerOut] | AnswerRejected | None]:
-        """Answers in the order of the questions; None where there is no context to answer from."""
+        """Answers to (question, language) in order; None where there is no context to answer from."""
         given = [
-            answer_input(
-                question.question,
-                question.language,
-                context,
-                self.forest,
-                self.lexical,
-                self.titles,
-                self.title_of,
-            )
-            for question, context in zip(questions, contexts, strict=True)
+            answer_input(question, language, context, self.forest, self.lexical, self.titles, self.title_of)
+            for (question, language), context in zip(asked, contexts, strict=True)
             if context.nodes
         ]
         found = iter(self.models.run_many(AnswerQuestion(), given))
         return [next(found) if context.nodes else None for context in contexts]
+
+
+def answer_text(answer: Answer[AnswerOut] | AnswerRejected | None) -> str | None:
+    """What was answered; None where nothing was found, or the answer was refused."""
+    return answer.value.answer if isinstance(answer, Answer) and answer.value.found else None
 
 
 def _evaluate_label(
@@ -201,7 +198,7 @@ def _evaluate_label(
     questions: Sequence[EvaluationQuestion],
     ranked: Sequence[list[str]],
     forest: Forest,
-    answers: _Answerer,
+    answers: Answerer,
     settings: EvaluationSettings,
 ) -> MethodResult:
     result = MethodResult(label)
@@ -216,14 +213,17 @@ def _evaluate_label(
             result.budgets.setdefault(budget, []).append(recall)
         chosen.append(contexts[settings.budget])
     rows: list[dict[str, float | None]] = []
-    for question, context, answer in zip(questions, chosen, answers(questions, chosen), strict=True):
+    asked = [(question.question, question.language) for question in questions]
+    for question, context, answer in zip(questions, chosen, answers(asked, chosen), strict=True):
         if isinstance(answer, AnswerRejected):
             result.refused[answer.reason] += 1
             log.warning(
                 "answer refused", method=label, question=question.question_id, reason=str(answer)[:400]
             )
-        value = answer.value if isinstance(answer, Answer) and answer.value.found else None
-        figures = _answer_figures(question, value.answer if value else "", value is not None)
+        said = answer_text(answer)
+        figures = metrics.answer_figures(said or "", (question.answer,)) | {
+            "answered": float(said is not None)
+        }
         rows.append(_retrieval_figures(question, context) | figures)
     result.main = {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
     return result
@@ -238,18 +238,6 @@ def _retrieval_figures(question: EvaluationQuestion, context: Context) -> dict[s
         "iou": precision[1] if precision else None,
         "context_tokens": float(context.tokens),
         "context_chunks": float(len(context.nodes)),
-    }
-
-
-def _answer_figures(question: EvaluationQuestion, answer: str, found: bool) -> dict[str, float | None]:
-    bleu, brevity = metrics.bleu_4(answer, question.answer)
-    return {
-        "rouge_l": metrics.rouge_l(answer, question.answer),
-        "bleu_4": bleu,
-        "brevity_penalty": brevity,
-        "meteor": metrics.meteor(answer, question.answer),
-        "token_f1": metrics.token_f1(answer, question.answer),
-        "answered": float(found),
     }
 
 

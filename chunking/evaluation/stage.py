@@ -23,7 +23,7 @@ from chunking.evaluation.settings import EvaluationSettings, VectorSettings
 from chunking.evaluation.studies import completion_rows, lambda_rows, stored_scores, time_rows
 from chunking.evaluation.tables import chunk_rows, result_rows
 from chunking.index import ChunkVectors, VectorIndex, index_basis, lost_methods
-from chunking.records import chunk_fingerprint, chunk_methods, load_chunks
+from chunking.records import UNCOMPLETED, chunk_fingerprint, chunk_methods, completing_methods, load_chunks
 from chunking.settings import ChunkSettings
 from chunking.subjects import Subjects
 from corpus.asking import translated
@@ -64,7 +64,7 @@ class _EvaluateStep(BaseStep):
         models: Models,
         data_dir: Path,
     ) -> None:
-        super().__init__(name=name, version="2", batch_size=None)
+        super().__init__(name=name, version="3", batch_size=None)
         self._methods = methods
         self._settings = settings
         self._vector_settings = vector_settings
@@ -73,8 +73,14 @@ class _EvaluateStep(BaseStep):
         self._shared: ChunkVectors | None = None
 
     def _present(self, session: Session) -> list[str]:
-        """The methods in force that have chunks."""
-        return [method for method in chunk_methods(session) if method in self._methods]
+        """The methods in force that have chunks, and those that complete chunks once more without that.
+
+        Where neither index nor context reads completed texts there is nothing to tell apart.
+        """
+        found = [method for method in chunk_methods(session) if method in self._methods]
+        if "completed" in (self._settings.index_text, self._settings.context_text):
+            found += [method + UNCOMPLETED for method in completing_methods(session, found)]
+        return sorted(found)
 
     def _vectors(self) -> ChunkVectors:
         """Shared by the methods, which have most sentences in common."""
@@ -171,7 +177,7 @@ class ScoreStep(_EvaluateStep):
             if not present:
                 return []
             inputs = [f"{method}:{chunk_fingerprint(session, method)}" for method in present]
-            inputs += [_scores_fingerprint(session, method) for method in present]
+            inputs += [_scores_fingerprint(session, method) for method in _whole(present)]
             inputs += [question.fingerprint() for question in self._questions(session)]
             inputs.append(Subjects.load(session).fingerprint())
         basis = {
@@ -188,9 +194,9 @@ class ScoreStep(_EvaluateStep):
             methods = self._present(session)
             questions = self._questions(session)
             subjects = Subjects.load(session)
-            rows = chunk_rows(session, methods, self._models)
-            rows += time_rows(session, methods, self._settings)
-            scores = stored_scores(session, methods)
+            rows = chunk_rows(session, _whole(methods), self._models)
+            rows += time_rows(session, _whole(methods), self._settings)
+            scores = stored_scores(session, _whole(methods))
         try:
             with ctx.catalogue.reading() as session:
                 rows += completion_rows(session, self._models, self._settings)
@@ -247,6 +253,11 @@ class ScoreStep(_EvaluateStep):
                 chunks = load_chunks(session, method)
             results += evaluate_method(chunks, questions, ranked, subjects, self._models, self._settings)
         return results
+
+
+def _whole(methods: Iterable[str]) -> list[str]:
+    """Methods that the stage ``chunks`` knows: those without completion have the same chunks."""
+    return [method for method in methods if not method.endswith(UNCOMPLETED)]
 
 
 def _refused(results: Iterable[MethodResult]) -> dict[str, int]:

@@ -134,32 +134,42 @@ def _pearson(left: Floats, right: Floats) -> float | None:
 
 
 def completion_rows(session: Session, models: Models, settings: EvaluationSettings) -> list[Evaluation]:
+    """:func:`completion_figures` of a seeded subset of ``evaluation.completion_sample`` chunks that QChunker completed."""
+    texts: dict[str, tuple[str, str, list[tuple[str, str]]]] = {}
+    for document, before, after in _completed_chunks(session, settings):
+        if document not in texts:
+            row = session.get_one(Document, document)
+            texts[document] = (row.language or "?", row.text, [])
+        texts[document][2].append((before, after))
+    return completion_figures([found for _, found in sorted(texts.items())], _COMPLETED, models, settings)
+
+
+def completion_figures(
+    documents: Iterable[tuple[str, str, Sequence[tuple[str, str]]]],
+    method: str,
+    models: Models,
+    settings: EvaluationSettings,
+) -> list[Evaluation]:
     """Table ``completion``: token losses of completed chunks before and after, their difference, perplexities.
 
-    A seeded subset of ``evaluation.completion_sample`` chunks that QChunker
-    completed, by language: the mean loss over chunks in nats a token, each text alone,
-    and its exponential (a mean of perplexities would be that of the few strangest
-    chunks). Losses are of the perplexity backend in force; languages are never averaged.
+    ``documents``: (language, text, pairs of a chunk and its completed form). The mean
+    loss over chunks in nats a token, each text alone, and its exponential (a mean of
+    perplexities would be that of the few strangest chunks). Losses are of the perplexity
+    backend in force; languages are never averaged.
     """
-    chosen = _completed_chunks(session, settings)
-    if not chosen:
-        return []
     backgrounds, bootstrap = (
         Backgrounds(models),
         Bootstrap(settings.bootstrap, settings.confidence, settings.seed),
     )
     found: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    name = backgrounds.perplexity("").name
-    by_document: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for document, before, after in chosen:
-        by_document[document].append((before, after))
-    for document, pairs in sorted(by_document.items()):
-        row = session.get_one(Document, document)
-        perplexity = backgrounds.perplexity(row.text)
+    name = ""
+    for language, text, pairs in documents:
+        perplexity = backgrounds.perplexity(text)
+        name = name or backgrounds.perplexity("").name
         for before, after in pairs:
             losses = (perplexity.loss(before), perplexity.loss(after))
             if np.isfinite(losses).all():
-                found[row.language or "?"].append(losses)
+                found[language].append(losses)
     rows = []
     for language, values in sorted(found.items()):
         old, new = [pair[0] for pair in values], [pair[1] for pair in values]
@@ -172,7 +182,7 @@ def completion_rows(session: Session, models: Models, settings: EvaluationSettin
             ("perplexity_before", _exponential(before_), "e^mean loss"),
             ("perplexity_after", _exponential(after_), "e^mean loss"),
         ):
-            rows.append(figure_row("completion", _COMPLETED, metric, estimate, unit, setting))
+            rows.append(figure_row("completion", method, metric, estimate, unit, setting))
     return rows
 
 

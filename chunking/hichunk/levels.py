@@ -14,8 +14,9 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
-from chunking.borders import heading_rank, headings_in, opening_limit, opening_odds
-from chunking.headings import Heading
+from chunking.borders import headings_in, opening_limit, opening_odds
+from chunking.headings import Heading, heading_shape
+from chunking.nesting import ranks
 from models.prompts import Prompts, Quoted
 from models.skills import ACCEPT, Skill, Verdict
 
@@ -175,21 +176,27 @@ def _rule_points(given: LevelsIn) -> list[Point]:
 def _nested(heads: dict[int, Heading], lines: Sequence[str]) -> list[Point]:
     """Levels by nesting: a kind seen above closes what is finer, a new kind goes one deeper."""
     points: list[Point] = []
-    titled = bool(lines) and 0 in heads and heads[0].style == "plain"
+    titled = bool(lines) and _is_title(lines[0], any(heads))
     floor = 1 if titled else 0
+    rank = ranks({i: head for i, head in heads.items() if i or not titled})
     stack: list[int] = []
     for i in sorted(heads):
         if i == 0 and titled:
             points.append((0, 1))
             continue
-        key = heading_rank(heads[i])
-        while stack and stack[-1] >= key:
+        while stack and stack[-1] >= rank[i]:
             stack.pop()
-        stack.append(key)
+        stack.append(rank[i])
         points.append((i, min(floor + len(stack), MAX_LEVEL)))
     if lines and (not points or points[0][0] != 0):
         points.insert(0, (0, 1))
     return points
+
+
+def _is_title(line: str, headed: bool) -> bool:
+    """Whether the first line is the document's title: short, without number or stop, with headings below."""
+    shape = heading_shape(line)
+    return headed and (shape.style == "plain" if shape else len(line.strip()) == 1 and line.strip().isalpha())
 
 
 def _with_openings(points: Sequence[Point], given: LevelsIn, heads: dict[int, Heading]) -> list[Point]:

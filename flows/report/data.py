@@ -59,19 +59,33 @@ def funnel(catalogue: Catalogue) -> list[dict[str, Any]]:
     with catalogue.reading() as db:
         pages = dict(_groups(db, Page.state))
         page_reasons = _groups(db, Page.reason, Page.reason != "")
-        documents = dict(_groups(db, Document.state, Document.kind != "reference", Document.text != ""))
-        document_reasons = _groups(db, Document.reason, Document.reason != "", Document.state != "kept")
+        documents = dict(_groups(db, Document.state, Document.kind != "reference"))
+        document_reasons = _groups(
+            db, Document.reason, Document.kind != "reference", Document.reason != "", Document.state != "kept"
+        )
+        no_documents = _without_document(db)
         assertions = dict(_groups(db, Assertion.state))
         assertion_reasons = _groups(db, Assertion.reason, Assertion.state == "rejected")
         questions = dict(_groups(db, Question.state))
         question_reasons = _groups(db, Question.reason, Question.state == "rejected")
         return [
             {"name": "pages known", "n": sum(pages.values()), "reasons": page_reasons},
-            {"name": "pages fetched", "n": pages.get("kept", 0), "reasons": []},
-            {"name": "documents kept", "n": documents.get("kept", 0), "reasons": document_reasons},
+            {"name": "pages fetched", "n": pages.get("kept", 0), "reasons": no_documents},
+            {"name": "documents", "n": sum(documents.values()), "reasons": document_reasons},
+            {"name": "documents kept", "n": documents.get("kept", 0), "reasons": []},
             {"name": "assertions kept", "n": assertions.get("kept", 0), "reasons": assertion_reasons},
             {"name": "questions kept", "n": questions.get("kept", 0), "reasons": question_reasons},
         ]
+
+
+_ROLES = {"search": "search or listing page, read for its links", "sitemap": "sitemap, read for its links"}
+
+
+def _without_document(db: Session) -> list[tuple[str, int]]:
+    """Why fetched pages are no documents: what they were fetched for, or that they have not been read yet."""
+    own = select(Document.document_id).where(Document.page_id == Page.page_id).exists()
+    rows = _groups(db, Page.role, Page.state == "kept", ~own)
+    return [(_ROLES.get(role, "same as another page, or not curated yet"), n) for role, n in rows]
 
 
 def _groups(db: Session, column: Any, *conditions: Any) -> list[tuple[str, int]]:

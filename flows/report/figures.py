@@ -25,11 +25,15 @@ LABEL_COLOURS = {
     "Measure": "#8d6b5a",
     "Measurement": "#5b6875",
     "ExposureLimit": "#a23b72",
-    "Toxicity": "#a23b72",
+    "Toxicity": "#e887a6",
     "Alias": "#9aa5b1",
     "PrecautionaryStatement": "#7f9c3b",
+    "NfpaRating": "#3fb0ac",
+    "Regulation": "#55432c",
+    "Use": "#b8a1d9",
 }
 _OTHER = "#2f3e46"
+_WIDTH = 11.7  # inches: what the report's column of 1,180 px holds at the natural size
 _PICTURED_NEIGHBOURS = 28
 # of each kind in turn, so that one long list does not push the others out
 _FIRST = (
@@ -76,7 +80,7 @@ def _svg(figure: Figure) -> str:
 
 def histogram(scores: Sequence[float], threshold: float) -> str:
     """Quality scores (0 to 5, bins of 0.25) with the threshold above which a document is kept."""
-    figure, axes = _new(6.4, 2.8)
+    figure, axes = _new(_WIDTH, 2.8)
     bins = [i * 0.25 for i in range(21)]
     below = [s for s in scores if s <= threshold]
     above = [s for s in scores if s > threshold]
@@ -98,7 +102,7 @@ def histogram(scores: Sequence[float], threshold: float) -> str:
 def recall_bars(rows: Sequence[Evaluation], metric: str) -> str:
     """One bar per method with its confidence interval."""
     rows = [row for row in rows if row.metric == metric and row.value is not None]
-    figure, axes = _new(6.4, 0.42 * max(len(rows), 2) + 0.9)
+    figure, axes = _new(_WIDTH, 0.42 * max(len(rows), 2) + 0.9)
     positions = range(len(rows))
     values = [row.value or 0.0 for row in rows]
     axes.barh(
@@ -112,7 +116,7 @@ def recall_bars(rows: Sequence[Evaluation], metric: str) -> str:
 
 def budget_curve(rows: Sequence[Evaluation], metric: str) -> str:
     """The metric over the token budget, one line per method."""
-    figure, axes = _new(6.4, 3.2)
+    figure, axes = _new(_WIDTH, 3.2)
     methods = sorted({row.method for row in rows})
     for colour, method in zip(PALETTE * 3, methods, strict=False):
         points = sorted(
@@ -134,7 +138,7 @@ def budget_curve(rows: Sequence[Evaluation], metric: str) -> str:
 def lambda_curve(rows: Sequence[Evaluation]) -> str:
     """Pearson's r between ChunkScore and ROUGE-L over λ, with its interval; n is the number of methods."""
     points = sorted((float(row.setting["lambda"]), row) for row in rows if row.value is not None)
-    figure, axes = _new(6.4, 3.0)
+    figure, axes = _new(_WIDTH, 3.0)
     axes.axhline(0, color="#c9d1d9", linewidth=0.8)
     lambdas = [lam for lam, _ in points]
     axes.fill_between(
@@ -155,7 +159,7 @@ def lambda_curve(rows: Sequence[Evaluation]) -> str:
 
 def level_curve(rows: Sequence[Evaluation]) -> str:
     """Evidence recall by the deepest level that Auto-Merge may use, with intervals."""
-    figure, axes = _new(6.4, 2.8)
+    figure, axes = _new(_WIDTH, 2.8)
     for colour, method in zip(PALETTE, sorted({row.method for row in rows}), strict=False):
         own = [row for row in rows if row.method == method and row.value is not None]
         own.sort(key=lambda row: str(row.setting["max_level"]))  # 1 … 4, all
@@ -181,7 +185,7 @@ def completion_bars(rows: Sequence[Evaluation]) -> str:
     """Mean token loss of completed chunks before and after, by language, with intervals."""
     by_key = {(str(row.setting["language"]), row.metric): row for row in rows}
     languages = sorted(language for language, metric in by_key if metric == "loss_before")
-    figure, axes = _new(6.4, 2.8)
+    figure, axes = _new(_WIDTH, 2.8)
     for side, (metric, colour) in enumerate((("loss_before", "#c9d1d9"), ("loss_after", ACCENT))):
         own = [by_key[language, metric] for language in languages]
         values = [row.value or 0.0 for row in own]

@@ -16,11 +16,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import structlog
+
 from corpus.errors import SettingsError, TerminalError
 from corpus.ids import canonical_json, digest
 from flows.training.cost import Cost, Shape, estimate, steps_of
 from flows.training.data import Messages, Records
 from flows.training.recipes import Recipe
+
+log = structlog.get_logger("hchem.training")
 
 _NEEDED = ("torch", "transformers", "trl", "datasets", "accelerate")
 _STATE = "training.json"
@@ -194,7 +198,7 @@ def fit(
     or ``out`` holds a training of something else (``afresh`` replaces it).
     """
     require()
-    from transformers import AutoModelForCausalLM, set_seed
+    from transformers import AutoModelForCausalLM, PrinterCallback, set_seed
 
     recipe = job.recipe
     checkpoint = _prepare(job, afresh=afresh)
@@ -220,6 +224,7 @@ def fit(
         processing_class=tokenizer,
         callbacks=[_reporter(progress)],
     )
+    trainer.remove_callback(PrinterCallback)  # it prints to stdout, which is the command's own
     done = trainer.train(resume_from_checkpoint=checkpoint)
     trainer.save_model(str(job.out / "model"))
     figures: dict[str, Any] = {
@@ -331,6 +336,7 @@ def _reporter(progress: Progress) -> Any:
 
         def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
             loss = (logs or {}).get("loss")
+            log.info("training", step=int(state.global_step), figures=dict(logs or {}))
             if loss is not None and math.isnan(loss):  # nothing that follows can be of use
                 raise TerminalError(
                     f"the loss is not a number at step {state.global_step}", reason="diverged"

@@ -166,13 +166,42 @@ def test_a_lost_index_is_rebuilt_once(catalogue: Catalogue, tmp_path: Path) -> N
 
 def test_one_changed_document_redoes_only_its_chunks(catalogue: Catalogue, tmp_path: Path) -> None:
     run(catalogue, stage_of(tmp_path))
-    with catalogue.writing() as session:
-        row = session.query(Chunk).filter(Chunk.method == "sentence", Chunk.text.contains("464")).one()
-        row.completed = "甲醇的引燃温度是464 ℃。"
+    complete(catalogue, "甲醇的引燃温度是464 ℃。")
+    index, score = run(catalogue, stage_of(tmp_path))
+    assert index.states == {"kept": 2}  # the second: its chunks once more, without completion
+    assert score.states == {"kept": 1}
+    complete(catalogue, "甲醇 Methanol 的引燃温度是464 ℃。")
     index, score = run(catalogue, stage_of(tmp_path))
     assert index.states == {"kept": 1}
     assert index.counts["indexed"] == 1
     assert score.states == {"kept": 1}
+
+
+def complete(catalogue: Catalogue, text: str) -> None:
+    with catalogue.writing() as session:
+        row = session.query(Chunk).filter(Chunk.method == "sentence", Chunk.text.contains("464")).one()
+        row.completed = text
+
+
+def test_the_main_table_has_a_row_without_completion(catalogue: Catalogue, tmp_path: Path) -> None:
+    """Its figures are those of the same partition before anything was completed; ``chunks`` counts it once."""
+    run(catalogue, stage_of(tmp_path))
+    before = {
+        row.metric: (row.value, row.low, row.high)
+        for row in rows(catalogue, "main")
+        if row.method == "sentence"
+    }
+    complete(catalogue, "丙酮 flash point of acetone 甲苯的引燃温度")  # misleads the index
+    run(catalogue, stage_of(tmp_path))
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows(catalogue, "main"):
+        found.setdefault(row.method, {})[row.metric] = (row.value, row.low, row.high)
+    assert set(found) == {"fixed", "sentence", "sentence-no-completion", "hichunk", "hichunk+am"}
+    assert found["sentence-no-completion"] == before
+    assert {row.method for row in rows(catalogue, "chunks")} == {"fixed", "sentence", "hichunk"}
+    plain_index = stage_of(tmp_path, index_text="chunk")
+    run(catalogue, plain_index)
+    assert "sentence-no-completion" not in {row.method for row in rows(catalogue, "main")}
 
 
 def test_a_method_that_is_switched_off_leaves_the_index(catalogue: Catalogue, tmp_path: Path) -> None:

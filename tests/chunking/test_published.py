@@ -283,6 +283,27 @@ def test_endless_values_of_any_set_are_one_error(value: str, tmp_path: Path) -> 
         read_benchmark("wiki-727k", article)
 
 
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [("hichunk", "qas/HiCBench.jsonl"), ("longbench", "qasper.jsonl"), ("gutenqa", "questions.csv"),
+     ("omnieval", "OmniEval.json"), ("hchemsafety", "QA_test.json"), ("ohr-bench", "qas_v2.json")],
+)  # fmt: skip
+def test_a_file_without_a_row_is_counted(name: str, file: str, tmp_path: Path) -> None:
+    MAKERS[name](tmp_path)
+    path = tmp_path / file
+    assert path.is_file()
+    path.write_bytes(b"[]" if path.suffix == ".json" else b"\n")
+    assert read_benchmark(name, tmp_path).notes["files without a row"] == 1
+
+
+def test_a_missing_value_is_no_question(tmp_path: Path) -> None:
+    """NaN, which pandas writes for nothing, is neither the question "nan" nor an answer."""
+    put(tmp_path / "docs" / "a.txt", ZH[0])
+    (tmp_path / "QA_test.json").write_text('[{"question": NaN, "answer": "75 ℃"}]', encoding="utf-8")
+    with pytest.raises(BenchmarkError, match="a row has no 'question'"):
+        read_benchmark("hchemsafety", tmp_path)
+
+
 def test_unknown_names_and_subsets_are_told(tmp_path: Path) -> None:
     with pytest.raises(BenchmarkError, match="unknown benchmark 'squad'; benchmarks: hichunk, hchemsafety"):
         read_benchmark("squad", tmp_path)
@@ -300,7 +321,7 @@ def run(
     data: Benchmark, *methods: str, size: int = 24, cuts: Cuts | None = None
 ) -> dict[str, dict[str, Any]]:
     segmenter = Segmenter(HashedModels(), ChunkSettings(size=size))
-    rows = compare(data, methods, segmenter, SETTINGS, VectorSettings(), cuts=cuts)
+    rows = compare(data, methods, segmenter, SETTINGS, VectorSettings(), cuts=cuts).rows
     json.dumps(rows, allow_nan=False)
     return {row["method"]: row for row in rows}
 
@@ -389,7 +410,9 @@ def test_a_document_whose_answer_is_refused_counts_as_uncut(texts: list[str]) ->
     data = Benchmark("x", [BenchmarkDocument("d", "", "\n".join(texts), {len(texts[0]) + 1: 1})])
     with ModelServer("no json at all") as server:
         models = HashedModels(ModelSettings(base_url=server.base_url, model="m"))
-        rows = compare(data, ["direct-llm"], Segmenter(models, ChunkSettings()), SETTINGS, VectorSettings())
+        rows = compare(
+            data, ["direct-llm"], Segmenter(models, ChunkSettings()), SETTINGS, VectorSettings()
+        ).rows
         models.close()
     assert (rows[0]["refused_documents"], rows[0]["chunks"], rows[0]["border_recall"]) == (1, 1, 0.0)
 
@@ -423,7 +446,9 @@ def test_loading_the_encoder_is_no_documents_time(monkeypatch: pytest.MonkeyPatc
         embedder = CachedEmbedder(Loading(), store)
         monkeypatch.setattr(models, "embedder", lambda purpose, given=embedder: given)
         data = Benchmark("x", [BenchmarkDocument("d", "", text)])
-        rows = compare(data, ["semantic"], Segmenter(models, ChunkSettings()), SETTINGS, VectorSettings())
+        rows = compare(
+            data, ["semantic"], Segmenter(models, ChunkSettings()), SETTINGS, VectorSettings()
+        ).rows
         assert 0 < rows[0]["seconds_per_document"] < 1000
 
 

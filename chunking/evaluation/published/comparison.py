@@ -1,4 +1,4 @@
-"""Chunk methods on a published data set: borders, evidence at token budgets, counts, time.
+"""Chunk methods on a published data set: borders, evidence at token budgets, answers, counts, time, studies.
 
 Partitions are kept in a file as they are made, so that a run that was stopped
 goes on where it was.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import time
-import unicodedata
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,19 +17,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chunking.asking import MERGED, TREE_METHODS, build_context
 from chunking.evaluation import metrics
-from chunking.evaluation.published.data import Benchmark, BenchmarkDocument, BenchmarkQuestion
+from chunking.evaluation.published.data import Benchmark, BenchmarkDocument
+from chunking.evaluation.published.questions import Asked, Asker, Asking
 from chunking.evaluation.settings import EvaluationSettings, VectorSettings
 from chunking.evaluation.statistics import Bootstrap, Estimate
+from chunking.evaluation.studies import completion_figures, lambda_rows
 from chunking.index import ChunkVectors
-from chunking.lexical import LexicalIndex
 from chunking.partition import Node, check_tiling, node_id
 from chunking.records import ChunkRecord, ChunkSet
-from chunking.retrieval import Forest, fuse
 from chunking.segment import SKILLS_OF, Segmenter, language_of
 from chunking.sentences import split_sentences
+from corpus.catalogue.tables import Evaluation
 from corpus.ids import canonical_json, digest
+from models import Models
 from models.embeddings import CachedEmbedder
 from models.errors import AnswerRejected
 
@@ -90,7 +90,7 @@ class Cuts:
             for line in path.read_text(encoding="utf-8").split("\n"):
                 try:
                     row = json.loads(line)
-                    self._known[row["key"]] = row["cut"]
+                    self._known[row["key"]] = row["cut"] if "cut" in row else row["score"]
                 except (json.JSONDecodeError, KeyError, TypeError):
                     continue
         self.taken = 0
@@ -107,17 +107,25 @@ class Cuts:
         self.taken += 1
         return cut
 
+    def score(self, key: str) -> Row | None:
+        """The kept ChunkScore of a partition."""
+        row = self._known.get(key)
+        return row if isinstance(row, dict) and "sd" in row else None
+
     def put(self, key: str, cut: Cut) -> None:
         """Keep a partition; written at once, since the next one may take long."""
+        self._write({"key": key, "cut": cut.as_dict()})
+
+    def put_score(self, key: str, score: Row) -> None:
+        """Keep the ChunkScore of a partition."""
+        self._write({"key": key, "score": score})
+
+    def _write(self, row: Row) -> None:
         if self._path is None:
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._path.open("a", encoding="utf-8") as file:
-            file.write(
-                "\n" * self._torn()
-                + json.dumps({"key": key, "cut": cut.as_dict()}, ensure_ascii=False)
-                + "\n"
-            )
+            file.write("\n" * self._torn() + json.dumps(row, ensure_ascii=False) + "\n")
 
     def _torn(self) -> bool:
         if self._path is None or not self._path.exists() or self._path.stat().st_size == 0:
@@ -125,6 +133,14 @@ class Cuts:
         with self._path.open("rb") as file:
             file.seek(-1, 2)
             return file.read(1) != b"\n"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One row of figures a label; ``studies``: rows of the tables ``lambda`` and ``completion``, where asked for."""
+
+    rows: list[Row]
+    studies: list[Evaluation] = field(default_factory=list)
 
 
 def compare(
@@ -135,18 +151,26 @@ def compare(
     vectors: VectorSettings,
     *,
     cuts: Cuts | None = None,
+    asking: Asking | None = None,
+    studies: bool = False,
     progress: Progress = lambda step, done, total: None,
-) -> list[Row]:
-    """One row of figures a method (and one more with Auto-Merge where it has a tree).
+) -> Comparison:
+    """One row of figures a method (and one more with Auto-Merge where it has a tree, without what it completed).
 
     A figure is ``{"value", "low", "high", "n"}`` with its bootstrap interval over
     documents or questions, or a plain number; what does not apply is absent.
+    ``studies``: also ChunkScore of every partition and QChunker's Figs. 2 and 3.
     Raises the model layer's errors, but not for a document whose answer is refused.
     """
     cuts = cuts or Cuts(None)
     bootstrap = Bootstrap(settings.bootstrap, settings.confidence, settings.seed)
     languages = {document.id: language_of(document.text) for document in benchmark.documents}
+    encoder = ChunkVectors(segmenter.models, vectors, settings.index_text, titles=settings.index_title)
+    asker = Asker(benchmark, segmenter.models, settings, encoder, asking or Asking(), progress)
     rows: list[Row] = []
+    scores: dict[str, list[Row]] = {}
+    answers: dict[str, Sequence[float | None]] = {}
+    extra: list[Evaluation] = []
     for method in methods:
         found: dict[str, Cut] = {}
         for number, document in enumerate(benchmark.documents, start=1):
@@ -156,13 +180,96 @@ def compare(
         if any(document.borders for document in benchmark.documents):
             row |= _borders(benchmark.documents, found, bootstrap, progress, method)
         rows.append(row)
+        if studies:
+            scores[method] = _scores(benchmark.documents, method, found, segmenter, cuts, progress)
+            row |= _score_figures(scores[method], bootstrap)
+            extra += _completions(benchmark.documents, method, found, languages, segmenter.models, settings)
         if benchmark.questions:
-            by_label = _retrieval(benchmark, method, found, segmenter, settings, vectors, progress)
-            row |= _question_figures(by_label[method], settings, bootstrap)
-            if method + MERGED in by_label:
-                merged = _question_figures(by_label[method + MERGED], settings, bootstrap)
-                rows.append({"method": method + MERGED, **merged})
+            completes = any(cut.completed for cut in found.values())
+            by_label = asker.ask(method, _chunks_of(benchmark, method, found), completes=completes)
+            answers |= {
+                label: a.columns["rouge_l"] for label, a in by_label.items() if "rouge_l" in a.columns
+            }
+            row |= _question_figures(by_label.pop(method), settings, bootstrap)
+            rows += [
+                {"method": name, **_question_figures(a, settings, bootstrap)} for name, a in by_label.items()
+            ]
+    if studies:
+        extra += lambda_rows(scores, answers, settings)
+    return Comparison(rows, extra)
+
+
+def _chunks_of(
+    benchmark: Benchmark, method: str, found: Mapping[str, Cut]
+) -> Callable[[str | None], ChunkSet]:
+    def chunks(scope: str | None) -> ChunkSet:
+        return _chunk_set([d for d in benchmark.documents if scope is None or d.id == scope], method, found)
+
+    return chunks
+
+
+def _scores(
+    documents: Sequence[BenchmarkDocument],
+    method: str,
+    found: Mapping[str, Cut],
+    segmenter: Segmenter,
+    cuts: Cuts,
+    progress: Progress,
+) -> list[Row]:
+    """ChunkScore of each partition, kept beside it."""
+    rows: list[Row] = []
+    perplexity = segmenter.backgrounds.perplexity("").name
+    reach = segmenter.settings.chunkscore_reach
+    embedding = segmenter.models.embedder("cohesion").name
+    chosen = segmenter.settings
+    basis = [
+        perplexity,
+        embedding,
+        reach,
+        chosen.chunkscore_lambda,
+        chosen.chunkscore_alpha,
+        chosen.chunkscore_variant,
+    ]
+    for number, document in enumerate(documents, start=1):
+        spans = [(node.start, node.end) for node in found[document.id].nodes if node.leaf]
+        key = digest("benchmark score", "1", document.text, canonical_json(spans), canonical_json(basis))
+        row = cuts.score(key)
+        if row is None:
+            row = segmenter.score(document.text, spans, reach=reach).as_dict()
+            cuts.put_score(key, row)
+        rows.append(row)
+        progress(f"ChunkScore {method}", number, len(documents))
     return rows
+
+
+def _score_figures(scores: Sequence[Row], bootstrap: Bootstrap) -> Row:
+    """Mean LI, SD and ChunkScore over documents."""
+    names = (("li", "li"), ("sd", "sd"), ("cs", "chunkscore"))
+    estimates = {head: bootstrap.mean([row.get(name) for row in scores]) for name, head in names}
+    return {head: _plain(estimate) for head, estimate in estimates.items() if estimate.n}
+
+
+def _completions(
+    documents: Sequence[BenchmarkDocument],
+    method: str,
+    found: Mapping[str, Cut],
+    languages: Mapping[str, str],
+    models: Models,
+    settings: EvaluationSettings,
+) -> list[Evaluation]:
+    """Perplexity of at most ``evaluation.completion_sample`` chunks before and after completion."""
+    every = [
+        (digest("completion", str(settings.seed), document.id, str(at)), document, at)
+        for document in documents
+        for at in found[document.id].completed
+    ]
+    chosen: dict[str, list[tuple[str, str]]] = {}
+    for _, document, at in sorted(every, key=lambda row: row[0])[: settings.completion_sample]:
+        cut = found[document.id]
+        node = cut.nodes[at]
+        chosen.setdefault(document.id, []).append((document.text[node.start : node.end], cut.completed[at]))
+    given = [(languages[d.id], d.text, chosen[d.id]) for d in documents if d.id in chosen]
+    return completion_figures(given, method, models, settings) if given else []
 
 
 def _cut(document: BenchmarkDocument, method: str, language: str, segmenter: Segmenter, cuts: Cuts) -> Cut:
@@ -172,7 +279,7 @@ def _cut(document: BenchmarkDocument, method: str, language: str, segmenter: Seg
         "skills": {skill.name: models.identity(skill) for skill in SKILLS_OF.get(method, ())},
         "embedding": models.embedder("cohesion").name,
     }
-    key = digest("benchmark", "1", method, document.text, canonical_json(basis))
+    key = digest("benchmark", "2", method, document.text, canonical_json(basis))
     known = cuts.get(key, len(document.text))
     if known is not None:
         return known
@@ -305,38 +412,6 @@ def _near(have: Sequence[int], want: Sequence[int]) -> tuple[int, int, int]:
 
 # --- questions --------------------------------------------------------------------------------------------------
 
-_Values = dict[str, list[float | None]]
-
-
-def _retrieval(
-    benchmark: Benchmark,
-    method: str,
-    found: Mapping[str, Cut],
-    segmenter: Segmenter,
-    settings: EvaluationSettings,
-    vectors: VectorSettings,
-    progress: Progress,
-) -> dict[str, _Values]:
-    """Figures question by question, for the method and its Auto-Merge form."""
-    labels = [method, *([method + MERGED] if method in TREE_METHODS else [])]
-    values: dict[str, _Values] = {label: {} for label in labels}
-    groups: dict[str | None, list[BenchmarkQuestion]] = {}
-    for question in benchmark.questions:
-        groups.setdefault(question.document, []).append(question)
-    done = 0
-    encoder = ChunkVectors(segmenter.models, vectors, settings.index_text, titles=settings.index_title)
-    for scope, questions in groups.items():
-        documents = [d for d in benchmark.documents if scope is None or d.id == scope]
-        chunks = _chunk_set(documents, method, found)
-        forest = Forest(chunks.nodes, segmenter.models.count_tokens, settings.context_text)
-        rankings = _rankings(chunks, [question.question for question in questions], encoder, settings)
-        for question, ranked in zip(questions, rankings, strict=True):
-            for label in labels:
-                _figures(question, ranked, forest, label, settings, values[label])
-            done += 1
-            progress(f"questions {method}", done, len(benchmark.questions))
-    return values
-
 
 def _chunk_set(documents: Sequence[BenchmarkDocument], method: str, found: Mapping[str, Cut]) -> ChunkSet:
     nodes: list[ChunkRecord] = []
@@ -363,75 +438,44 @@ def _chunk_set(documents: Sequence[BenchmarkDocument], method: str, found: Mappi
     return ChunkSet(method, tuple(nodes), {document.id: document.title for document in documents})
 
 
-def _rankings(
-    chunks: ChunkSet, questions: Sequence[str], encoder: ChunkVectors, settings: EvaluationSettings
-) -> list[list[str]]:
-    """Ranked chunk ids in the retrieval form of the settings; dense search is exact."""
-    lexical: list[list[str]] = [[] for _ in questions]
-    dense: list[list[str]] = [[] for _ in questions]
-    if settings.retrieval != "dense":
-        index = LexicalIndex(chunks, form=settings.index_text, titles=settings.index_title)
-        lexical = index.search(questions, settings.top_k)
-    if settings.retrieval != "lexical":
-        keys = [leaf.chunk_id for leaf in chunks.leaves]
-        scores = encoder.questions(questions) @ encoder.chunks(chunks.leaves, chunks).T
-        for at, row in enumerate(np.round(scores, 6)):
-            dense[at] = [keys[i] for i in np.argsort(-row, kind="stable")[: settings.top_k]]
-    if settings.retrieval == "hybrid":
-        weights = [1.0, settings.dense_weight]
-        return [fuse([a, b], weights) for a, b in zip(lexical, dense, strict=True)]
-    return lexical if settings.retrieval == "lexical" else dense
+_BY_SUBSET = (
+    "evidence_recall",
+    "answer_in_context",
+    "rouge_l",
+    "bleu_4",
+    "meteor",
+    "token_f1",
+    "fact_coverage",
+)
 
 
-def _figures(
-    question: BenchmarkQuestion,
-    ranked: Sequence[str],
-    forest: Forest,
-    label: str,
-    settings: EvaluationSettings,
-    values: _Values,
-) -> None:
-    for budget in sorted({settings.budget, *settings.budgets}):
-        context = build_context(list(ranked), forest, label, budget, strict=settings.strict_merge)
-        # None where no evidence was found in the texts: counted apart, not as a miss
-        recall = metrics.evidence_recall(question.regions, context.spans())
-        values.setdefault(f"evidence_recall@{budget}", []).append(recall)
-        values.setdefault(f"answer_in_context@{budget}", []).append(
-            _answer_recall(question.answers, context.text)
-        )
-        if budget == settings.budget:
-            substring = None if recall is None else metrics.substring_recall(question.evidence, context.text)
-            values.setdefault("substring_recall", []).append(substring)
-            values.setdefault("context_tokens", []).append(float(context.tokens))
-
-
-def _answer_recall(answers: Sequence[str], context: str) -> float | None:
-    """Share of a reference answer's different words that the context has; of several answers the best.
-
-    Chinese words are looked for as strings, since the same characters are cut into
-    words differently in different surroundings.
-    """
-    there = frozenset(metrics.words(context))
-    plain = unicodedata.normalize("NFKC", context).casefold()
-    shares = []
-    for answer in answers:
-        wanted = set(metrics.words(answer))
-        if wanted:
-            found = sum(word in there or (not word.isascii() and word in plain) for word in wanted)
-            shares.append(found / len(wanted))
-    return max(shares, default=None)
-
-
-def _question_figures(values: _Values, settings: EvaluationSettings, bootstrap: Bootstrap) -> Row:
+def _question_figures(asked: Asked, settings: EvaluationSettings, bootstrap: Bootstrap) -> Row:
     """Means with intervals; a figure that no question has is left out."""
-    row: Row = {"questions": len(next(iter(values.values()), ()))}
-    for name, column in values.items():
-        estimate = bootstrap.mean(column)
-        if estimate.n:
+    row: Row = {"questions": len(asked.subsets)}
+    for name, column in asked.columns.items():
+        if (estimate := bootstrap.mean(column)).n:
             row[name] = _plain(estimate)
-    located = values.get(f"evidence_recall@{settings.budget}", [])
+    located = asked.columns.get(f"evidence_recall@{settings.budget}", [])
     if any(value is not None for value in located):
         row["questions_without_located_evidence"] = sum(value is None for value in located)
+    if asked.refused:
+        row["answers_refused"] = dict(sorted(asked.refused.items()))
+    if levels := {n: _plain(e) for n, c in asked.levels.items() if (e := bootstrap.mean(c)).n}:
+        row["levels"] = levels
+    if len(names := sorted(set(asked.subsets))) > 1:
+        row["subsets"] = {name: _of_subset(name, asked, settings, bootstrap) for name in names}
+    return row
+
+
+def _of_subset(name: str, asked: Asked, settings: EvaluationSettings, bootstrap: Bootstrap) -> Row:
+    at = [index for index, subset in enumerate(asked.subsets) if subset == name]
+    row: Row = {"questions": len(at)}
+    for figure, column in asked.columns.items():
+        plain, _, budget = figure.partition("@")
+        if plain not in _BY_SUBSET or budget not in ("", str(settings.budget)):
+            continue
+        if (estimate := bootstrap.mean([column[index] for index in at])).n:
+            row[plain] = _plain(estimate)
     return row
 
 

@@ -11,7 +11,7 @@ from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -65,6 +65,20 @@ class Benchmark:
         questions = [question for question in self.questions if _asked_of(question, kept)]
         return Benchmark(self.name, documents, questions, self.notes)
 
+    def named(self, name: str) -> Benchmark:
+        """The same under another name."""
+        return Benchmark(name, self.documents, self.questions, self.notes)
+
+    def of_subsets(self, subsets: Sequence[str]) -> Benchmark:
+        """With the questions of these subsets only (none given: all)."""
+        kept = [question for question in self.questions if not subsets or question.subset in subsets]
+        return Benchmark(self.name, self.documents, kept, self.notes)
+
+    def corpus_wide(self) -> Benchmark:
+        """Every question asked of all texts; its evidence stays where it is."""
+        questions = [replace(question, document=None) for question in self.questions]
+        return Benchmark(self.name, self.documents, questions, self.notes)
+
 
 def _asked_of(question: BenchmarkQuestion, kept: set[str]) -> bool:
     if question.document is not None:
@@ -100,12 +114,23 @@ def read_json(path: Path) -> Any:
 def _parsed(text: str, where: str) -> Any:
     """JSON; endless numbers and depths, which the parser has errors of its own for, are none."""
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=_nothing)
     except json.JSONDecodeError as error:
         line = f", line {error.lineno}" if "\n" in text else ""
         raise BenchmarkError(f"{where}{line}: not JSON ({error.msg})") from error
     except (ValueError, RecursionError) as error:
         raise BenchmarkError(f"{where}: no JSON that can be read ({error})") from error
+
+
+def _nothing(name: str) -> None:
+    """NaN and infinities, which some libraries write for a missing value and JSON does not know."""
+
+
+def counted_rows(path: Path, notes: Counter[str]) -> list[dict[str, Any]]:
+    """As :func:`read_rows`; a file without a row is counted."""
+    rows = read_rows(path)
+    notes["files without a row"] += not rows
+    return rows
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ from chunking.evaluation.published.data import (
     Places,
     Section,
     composed,
+    counted_rows,
     field_of,
     files,
     from_markdown,
@@ -103,10 +104,11 @@ def _hichunk(folder: Path, headings: Headings, subsets: tuple[str, ...]) -> Benc
         groups = sorted({path.parent.name for path in texts})
         raise BenchmarkError(f"{folder}: no documents of {', '.join(subsets)}; there: {', '.join(groups)}")
     questions = []
+    notes: Counter[str] = Counter()
     for path in files(folder, "qas/*.jsonl", "**/qas/*.jsonl"):
         if subsets and path.stem not in subsets:
             continue
-        for number, row in enumerate(read_rows(path)):
+        for number, row in enumerate(counted_rows(path, notes)):
             identifier = f"{path.stem}/{field_of(row, path, '_id')}"
             questions.append(
                 BenchmarkQuestion(
@@ -118,7 +120,7 @@ def _hichunk(folder: Path, headings: Headings, subsets: tuple[str, ...]) -> Benc
                     subset="+".join(texts_of(row.get("all_classes"))) or path.stem,
                 )
             )
-    return _finish("hichunk", documents, questions)
+    return _finish("hichunk", documents, questions, notes)
 
 
 # --- questions with texts beside them ---------------------------------------------------------------------------
@@ -150,10 +152,10 @@ def _corpus(folder: Path, skip: Sequence[Path], *patterns: str) -> list[Benchmar
     return documents
 
 
-def _question_rows(paths: Sequence[Path]) -> list[BenchmarkQuestion]:
+def _question_rows(paths: Sequence[Path], notes: Counter[str]) -> list[BenchmarkQuestion]:
     questions = []
     for path in paths:
-        for number, row in enumerate(read_rows(path)):
+        for number, row in enumerate(counted_rows(path, notes)):
             quotes = next((texts_of(row[name]) for name in _QUOTE_FIELDS if row.get(name)), ())
             questions.append(
                 BenchmarkQuestion(
@@ -178,7 +180,8 @@ def _hchemsafety(folder: Path, headings: Headings, subsets: tuple[str, ...]) -> 
     documents = _corpus(
         folder, paths, "doc*.json", "**/doc*.json", "docs/**/*.txt", "docs/**/*.md", "**/*.txt"
     )
-    return _finish("hchemsafety", documents, _question_rows(paths))
+    notes: Counter[str] = Counter()
+    return _finish("hchemsafety", documents, _question_rows(paths, notes), notes)
 
 
 def _omnieval(folder: Path, headings: Headings, subsets: tuple[str, ...]) -> Benchmark:
@@ -201,7 +204,8 @@ def _omnieval(folder: Path, headings: Headings, subsets: tuple[str, ...]) -> Ben
         "docs/**/*.txt",
         "corpus/**/*.txt",
     )
-    return _finish("omnieval", documents, _question_rows(paths))
+    notes: Counter[str] = Counter()
+    return _finish("omnieval", documents, _question_rows(paths, notes), notes)
 
 
 def _crud(folder: Path, headings: Headings, subsets: tuple[str, ...]) -> Benchmark:
@@ -267,7 +271,7 @@ def _longbench(folder: Path, headings: Headings, subsets: tuple[str, ...]) -> Be
         ):
             notes["subsets that ask no questions"] += not subsets
             continue
-        for number, row in enumerate(read_rows(path)):
+        for number, row in enumerate(counted_rows(path, notes)):
             context = str(field_of(row, path, "context"))
             document = texts.setdefault(context, BenchmarkDocument(f"{path.stem}/{number}", "", context))
             questions.append(
@@ -429,8 +433,9 @@ def _gutenqa(folder: Path, headings: Headings, subsets: tuple[str, ...]) -> Benc
     tables = required(folder, "tables", "*.parquet", "**/*.parquet", "*.csv", "**/*.csv")
     books: dict[str, list[str]] = {}
     asked: list[tuple[str, dict[str, Any]]] = []
+    notes: Counter[str] = Counter()
     for path in tables:
-        for row in read_rows(path):
+        for row in counted_rows(path, notes):
             book = str(field_of(row, path, "Book Name"))
             if "Question" in row:
                 asked.append((book, row))
@@ -451,7 +456,7 @@ def _gutenqa(folder: Path, headings: Headings, subsets: tuple[str, ...]) -> Benc
         )
         for number, (book, row) in enumerate(asked)
     ]
-    return _finish("gutenqa", documents, questions)
+    return _finish("gutenqa", documents, questions, notes)
 
 
 def _ohr_bench(folder: Path, headings: Headings, subsets: tuple[str, ...]) -> Benchmark:
@@ -472,10 +477,11 @@ def _ohr_bench(folder: Path, headings: Headings, subsets: tuple[str, ...]) -> Be
         text = "\n\n".join(str(rows[at].get("text") or "") for at in order)
         documents.append(BenchmarkDocument(f"{path.parent.name}/{path.stem}", path.stem, text))
     questions = []
+    notes: Counter[str] = Counter()
     for path in required(
         folder, "questions", "qas_v2.json", "qas*.json", "**/qas_v2.json", "**/qas*.json", "**/qa/**/*.json"
     ):
-        for row in read_rows(path):
+        for row in counted_rows(path, notes):
             name = str(field_of(row, path, "doc_name"))
             name = name if "/" in name else f"{row.get('doc_type')}/{name}"
             if subsets and name.split("/")[0] not in subsets:
@@ -490,7 +496,7 @@ def _ohr_bench(folder: Path, headings: Headings, subsets: tuple[str, ...]) -> Be
                     subset=str(row.get("evidence_source") or ""),
                 )
             )
-    return _finish("ohr-bench", documents, questions)
+    return _finish("ohr-bench", documents, questions, notes)
 
 
 def _chroma(folder: Path, headings: Headings, subsets: tuple[str, ...]) -> Benchmark:
