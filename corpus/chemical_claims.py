@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, or_, select
 from sqlalchemy.orm import Session
 
 from corpus.catalogue.tables import Chemical, ChemicalClaim, ChemicalName
@@ -20,6 +20,7 @@ from corpus.ids import digest
 from corpus.name_sources import (
     ALIAS,
     LIST_ID,
+    USER,
     USER_LIST,
     holder_of,
     is_users,
@@ -137,6 +138,27 @@ def sources_of(session: Session, row: ChemicalName) -> list[str]:
     )
     first = owner(row.source)
     return [row.source, *sorted(one for one in claimed if first not in (one, LIST_ID.sub("", one)))]
+
+
+def unclaimed(session: Session) -> list[str]:
+    """Users' sources whose names were stored before claims were kept, so that it is not known who else says them.
+
+    Loading a list again notes what it says.
+    """
+    names = select(ChemicalName.key, ChemicalName.name_id, ChemicalName.source).where(
+        or_(ChemicalName.source.startswith(USER_LIST), ChemicalName.source.in_((USER, USER + ALIAS)))
+    )
+    claims = select(ChemicalClaim.key, ChemicalClaim.value, ChemicalClaim.source).where(
+        ChemicalClaim.kind == NAME
+    )
+    known = {(key, name_id, LIST_ID.sub("", source)) for key, name_id, source in session.execute(claims)}
+    return sorted(
+        {
+            owner(source)
+            for key, name_id, source in session.execute(names)
+            if (key, name_id, LIST_ID.sub("", owner(source))) not in known
+        }
+    )
 
 
 def imported_source(session: Session, which: str, protected: Sequence[Path]) -> str:

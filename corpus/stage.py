@@ -1,4 +1,4 @@
-"""The curate stage: profile → templates → clean → score → refine → deduplicate.
+"""The curate stage: profile → templates → clean → decided → score → refine → deduplicate.
 
 ``templates`` and ``deduplicate`` are barriers; every step keys on the text it
 receives, so that one changed page does its own work again and no other's.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from corpus.curating.decided import DecidedStep
 from corpus.curating.pages import CleanStep, PageReader, ProfileStep, TemplatesStep
 from corpus.curating.texts import DeduplicateStep, RefineStep, ScoreStep
 from corpus.settings import CorpusSettings
@@ -24,6 +25,7 @@ def curate_stage(settings: CorpusSettings, models: Models, data_dir: Path) -> St
             ProfileStep(reader=reader),
             TemplatesStep(),
             CleanStep(reader=reader),
+            DecidedStep(),
             ScoreStep(settings=settings, models=models),
             RefineStep(settings=settings, models=models),
             DeduplicateStep(settings=settings),

@@ -269,6 +269,11 @@ class Rehearsing:
             passages = (Passage(f"{number} {context}"),)
             self._projected(AnswerQuestion(), AnswerIn(text, language, passages))
         methods = len(labels(list(settings.chunks.methods)))
+        if settings.chunks.completion and "completed" in (
+            settings.evaluation.index_text,
+            settings.evaluation.context_text,
+        ):  # those that complete chunks are asked once more without that
+            methods += len({"qchunker", "qchunker-slm"} & set(settings.chunks.methods))
         total = methods * (len(questions) or settings.evaluation.max_questions)
         return self._scaled(total / len(asked))
 

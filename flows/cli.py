@@ -35,11 +35,13 @@ TOP_LEVEL = {  # command -> module of flows.commands
     "doctor": "doctor",
     "report": "status",
     "trace": "trace",
+    "review": "review",
     "ask": "ask",
     "clean": "clean",
     "chunk": "chunk",
     "chunkscore": "chunk",
     "benchmark": "benchmark",
+    "train": "train",
 }
 USAGE_ERROR = 2
 

@@ -10,8 +10,9 @@ from types import TracebackType
 from typing import Any
 
 from rich.console import Console, ConsoleDimensions
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from corpus.catalogue import Catalogue
 from flows import summary
@@ -47,6 +48,15 @@ err = _Console(stderr=True, highlight=False)
 _LINE_EVERY_S = 5.0
 
 
+class _Count(MofNCompleteColumn):
+    """Items done of all; a step of one item is at work or done, which "0/1" for minutes would not say."""
+
+    def render(self, task: Task) -> Text:
+        if task.total is None or task.total == 1:
+            return Text("done" if task.finished else "at work", style="progress.download")
+        return super().render(task)
+
+
 class ProgressDisplay:
     """One bar per step on a terminal; a line per step and every five seconds elsewhere."""
 
@@ -55,7 +65,7 @@ class ProgressDisplay:
         self._progress = Progress(
             TextColumn("{task.description:<24}"),
             BarColumn(),
-            MofNCompleteColumn(),
+            _Count(),
             TimeElapsedColumn(),
             console=err,
         )
@@ -81,8 +91,9 @@ class ProgressDisplay:
         with self._lock:
             if self._live:
                 if step not in self._tasks:
-                    self._tasks[step] = self._progress.add_task(step, total=total)
-                self._progress.update(self._tasks[step], completed=done, total=total)
+                    self._tasks[step] = self._progress.add_task(step, total=None)
+                alone = total == 1 and done == 0  # without a total the bar moves
+                self._progress.update(self._tasks[step], completed=done, total=None if alone else total)
                 return
             if (step, total) in self._finished:
                 return
@@ -95,14 +106,16 @@ class ProgressDisplay:
                 self._finished.add((step, total))
                 sys.stderr.write(f"{step:<24} {done}/{total}  {moment - self._began[step]:.1f} s\n")
             elif moment - self._last.get(step, moment - _LINE_EVERY_S) >= _LINE_EVERY_S:
-                sys.stderr.write(f"{step:<24} {done}/{total}\n")
+                sys.stderr.write(f"{step:<24} {'at work' if total == 1 else f'{done}/{total}'}\n")
                 self._last[step] = moment
             sys.stderr.flush()
 
 
-def show_summary(catalogue: Catalogue, stages: dict[str, Any]) -> None:
-    """Print the figures of the knowledge base and of this run."""
-    figures = summary.status(catalogue)
+def show_summary(
+    catalogue: Catalogue, stages: dict[str, Any], settings: dict[str, Any] | None = None
+) -> None:
+    """Print the figures of the knowledge base and of this run; ``settings``: those of now, where they may have changed."""
+    figures = summary.status(catalogue, settings)
     table = Table(title="Knowledge base", show_header=False, title_justify="left")
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")

@@ -31,6 +31,8 @@ from flows.console import err
 from flows.parameters import StageName, StageParameters
 from flows.runtime import Runtime
 from flows.settings import Settings
+from kg import versions
+from kg.versions import Version
 from models.errors import ModelError
 
 log = structlog.get_logger("hchem.run")
@@ -235,6 +237,24 @@ def run_stage(current: Session, name: StageName, execute: BatchExecutor) -> dict
         _stop_if_halted(current, report)
         _gate(current, report)
     return reports
+
+
+def take_version(current: Session) -> Version | None:
+    """Keep what a run that made questions left as a version of the data set, and let old ones go.
+
+    None where none is kept, by setting or since the questions were not looked at.
+    """
+    keep = current.runtime.settings.flows.keep_versions
+    if not keep or "questions" not in current.stages:
+        return None
+    folder = current.runtime.data_dir / "datasets"
+    version, new = versions.take(current.runtime.catalogue, folder, run_id=current.context.run_id)
+    gone = versions.collect(folder, keep)
+    _tell(
+        f"data set version {version.id}{'' if new else ', unchanged'}"
+        + (f"; {len(gone)} old versions removed" if gone else "")
+    )
+    return version
 
 
 def _save(current: Session, name: str, reports: dict[str, Any], began: float) -> None:

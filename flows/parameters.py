@@ -21,7 +21,11 @@ class StageParameters(BaseModel):
         default=False, description="Only what failed before, terminal failures included"
     )
     force: bool = Field(default=False, description="Redo everything, whatever the fingerprints say")
-    limit: int | None = Field(default=None, ge=1, description="At most this many items in each step")
+    limit: int | None = Field(
+        default=None,
+        ge=1,
+        description="At most this many items in each step; a crawl's items are sources, each crawled in full",
+    )
     wait: bool = Field(default=False, description="Wait for another run to end instead of refusing")
     archive: str | None = Field(
         default=None, description="A WARC file to take pages from instead of the network"

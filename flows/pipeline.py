@@ -20,6 +20,7 @@ from prefect.artifacts import (
     update_progress_artifact,
 )
 from prefect.cache_policies import NO_CACHE
+from prefect.events import emit_event
 from prefect.futures import PrefectFuture
 from prefect.runtime import flow_run
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
@@ -218,6 +219,16 @@ def _stage_artifacts(stage: str, reports: dict[str, Any]) -> None:
 
 def _run_artifacts(current: Session) -> None:
     current.runtime.models.flush()  # the report counts what is in the catalogue
+    version = execution.take_version(current)
+    if version is not None:
+        emit_event(
+            event="hchem.dataset.version",
+            resource={
+                "prefect.resource.id": f"hchem.dataset.{version.id}",
+                "hchem.run": current.context.run_id,
+            },
+            payload={"rows": version.rows, "tags": list(version.tags)},
+        )
     path = report.write(current.runtime, current.context.run_id, current.stages)
     status = summary.status(current.runtime.catalogue)
     create_markdown_artifact(

@@ -116,6 +116,11 @@ class FlowSettings(BaseModel):
     lease_s: float = Field(
         default=120.0, ge=10, description="Age after which a dead run's lease is taken over"
     )
+    keep_versions: int = Field(
+        default=8,
+        ge=0,
+        description="Versions of the data set kept beside those with a tag; 0: a refresh takes none",
+    )
     schedule: str = Field(default="0 3 * * 1", description="Cron of the scheduled refresh (UTC)")
 
     @field_validator("schedule")

@@ -27,8 +27,11 @@ QUESTION_KINDS = ("single_hop", "multi_hop", "aggregative", "boolean")
 DOCUMENT_STATES = ("kept", "rejected", "duplicate", "review", "failed", "pending")  # pending: not refined yet
 
 
-def status(catalogue: Catalogue) -> dict[str, Any]:
-    """The figures of ``hchem status --json`` (architecture, "Settings and command")."""
+def status(catalogue: Catalogue, settings: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The figures of ``hchem status --json`` (architecture, "Settings and command").
+
+    ``settings``: those of now, as plain data; they may put stages behind.
+    """
     with catalogue.reading() as db:
         pages = _counts(db, select(Page.state, func.count()).group_by(Page.state))
         documents = _counts(
@@ -62,7 +65,7 @@ def status(catalogue: Catalogue) -> dict[str, Any]:
             "models": _models(db),
             "failures": _count(db, Failure.failure_id, Failure.resolved_run.is_(None)),
             "last_run": _last_run(db),
-            "behind": backlog.behind(catalogue),
+            "behind": backlog.behind(catalogue, settings),
         }
 
 

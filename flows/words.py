@@ -1,15 +1,10 @@
-"""Words that commands share: counts with their noun, and one record by the beginning of its id."""
+"""Words that commands share: counts with their noun, and text that cannot steer a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+import unicodedata
 
-from corpus.errors import SettingsError
-
-T = TypeVar("T")
-_SHOWN = 12  # characters of an id
-_CANDIDATES = 5
+_STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # controls, marks of direction, halves of a character, line ends
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
@@ -17,25 +12,6 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
-def one_by_beginning(
-    found: Sequence[T], given: str, identity: Callable[[T], str], noun: str, command: str
-) -> T:
-    """The one record whose id is ``given`` or begins so.
-
-    ``found``: records whose id begins with ``given``, a few are enough; ``command``
-    lists the ids. Raises SettingsError with what to do where there is none or more than one.
-    """
-    if not given:
-        raise SettingsError(f"give the id of a {noun} or its beginning; see: {command}")
-    if not found:
-        raise SettingsError(f"no {noun} has an id that begins with {given!r}; see: {command}")
-    whole = [record for record in found if identity(record) == given]
-    if len(found) > 1 and not whole:
-        ids = sorted(identity(record) for record in found)
-        length = max(_SHOWN, len(given) + 2)
-        shown = ", ".join(key[:length] for key in ids[:_CANDIDATES])
-        more = ", …" if len(ids) > _CANDIDATES else ""
-        raise SettingsError(
-            f"more than one {noun} has an id that begins with {given!r} ({shown}{more}); give more of the id"
-        )
-    return (whole or list(found))[0]
+def visible(text: str) -> str:
+    """A line for a terminal: characters that would steer it are written as escapes."""
+    return "".join(ascii(c)[1:-1] if unicodedata.category(c) in _STEERING else c for c in text)

@@ -12,12 +12,13 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import select
+from sqlalchemy import Row, select
 from sqlalchemy.orm import Session
 
 from corpus.catalogue.tables import Document, Entity, EntityAlias, EntityDecision, LedgerRow, now
 from corpus.errors import SettingsError
 from corpus.ids import digest
+from corpus.lookup import by_beginning, encodable, one_by_beginning
 from corpus.names import as_cas, normalise_name
 from kg.components import Choice, Mention, Side, strength
 from kg.proposals import refusal, stated
@@ -69,7 +70,7 @@ def find_entity(session: Session, text: str) -> Entity:
 
     Raises SettingsError for an unknown name, and with the candidates for one of several.
     """
-    _encodable(text, "the name of an entity")
+    encodable(text, "the name of an entity")
     for key in (text, as_cas(text) or text):
         if entity := session.get(Entity, key):
             return entity
@@ -277,8 +278,10 @@ def split(session: Session, one: str, two: str, why: str, by: str, document: str
         raise SettingsError(
             f"{two!r} is the only name of {entity.key}; nothing would be left (see --document for one of several)"
         )
-    if document and len({m.document for m in leaving}) > 1:
-        raise SettingsError(f"several documents begin with {document!r}; give more of the id")
+    if document:
+        one_by_beginning(
+            sorted({m.document for m in leaving}), document, str, "document", "hchem documents list"
+        )
     left = Side(entity.key, max(sorted(staying), key=lambda name: staying[name]))
     right = Side("", leaving[0].name, leaving[0].document if document else "")
     return _record(session, "keep-apart", (left, right), why, by)
@@ -342,34 +345,16 @@ def _mark(session: Session, row: EntityDecision, *, undone: bool) -> None:
         _mark(session, session.get_one(EntityDecision, row.undoes), undone=not undone)
 
 
-def _encodable(text: str, what: str) -> None:
-    """Raises SettingsError for lone surrogates, which are what a shell's bytes outside UTF-8 become."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise SettingsError(
-            f"{what} is not UTF-8 (character {error.start + 1}): {ascii(text)[:80]}"
-        ) from error
-
-
 def find_decision(session: Session, text: str) -> EntityDecision:
     """A person's decision by its id or the beginning of it. Raises SettingsError."""
-    _encodable(text, "the id of a decision")
-    rows = session.scalars(
-        select(EntityDecision)
-        .where(EntityDecision.decision_id.startswith(text, autoescape=True))
-        .order_by(EntityDecision.decision_id)
-        .limit(2)
-    ).all()
-    if not text or not rows:
-        raise SettingsError(f"no decision has the id {text!r}; see: hchem entities history")
-    if len(rows) > 1:
-        raise SettingsError(f"several decisions begin with {text!r}; give more of the id")
-    if rows[0].decided_by == "rules":
+    row: EntityDecision = by_beginning(
+        session, EntityDecision.decision_id, text, "decision", "hchem entities history"
+    )
+    if row.decided_by == "rules":
         raise SettingsError(
             f"{text!r} was decided by the rules; a merge of theirs is taken back with hchem entities split"
         )
-    return rows[0]
+    return row
 
 
 def _record(
@@ -382,8 +367,8 @@ def _record(
     undoes: str = "",
     review: str = "",
 ) -> Made:
-    _encodable(why, "--why")
-    _encodable(by, "--by")
+    encodable(why, "--why")
+    encodable(by, "--by")
     why, by = " ".join(why.split()), " ".join(by.split())[:64]
     if not why:
         raise SettingsError("say why (--why): a decision without a reason cannot be judged later")
@@ -432,30 +417,46 @@ class Case:
 
 
 def review_cases(session: Session, limit: int | None = None) -> list[Case]:
-    """What rules and models left open and nobody has settled since, in id order."""
-    rows = session.scalars(
-        select(EntityDecision)
-        .where(
-            EntityDecision.kind.in_(("review", "keep-apart")),
-            EntityDecision.decided_by == "rules",
-            EntityDecision.undone.is_(False),
-        )
-        .order_by(EntityDecision.decision_id)
-    ).all()
-    people = select(EntityDecision).where(
+    """What rules and models left open and nobody has settled since, in id order, with evidence."""
+    return [case_of(session, row) for row in review_rows(session)[:limit]]
+
+
+def review_rows(session: Session, case: str = "") -> list[Row[Any]]:
+    """The open entries of the review list as they are stored, in id order: thousands cost no more than their rows.
+
+    ``case``: only those whose id is this or begins so.
+    """
+    columns = (
+        EntityDecision.decision_id,
+        EntityDecision.left_key,
+        EntityDecision.right_key,
+        EntityDecision.rule,
+        EntityDecision.why,
+        EntityDecision.detail,
+    )
+    query = select(*columns).where(
+        EntityDecision.kind.in_(("review", "keep-apart")),
+        EntityDecision.decided_by == "rules",
+        EntityDecision.undone.is_(False),
+    )
+    if case:
+        query = query.where(EntityDecision.decision_id.startswith(case, autoescape=True))
+    people = select(EntityDecision.detail).where(
         EntityDecision.decided_by != "rules", EntityDecision.undone.is_(False), EntityDecision.kind != "undo"
     )
-    settled = {str(row.detail.get("review", "")) for row in session.scalars(people)}
-    standing = {choice.id for choice in standing_choices(session)}
-    open_rows = [
+    settled = {str(detail.get("review", "")) for detail in session.scalars(people)}
+    rows = session.execute(query.order_by(EntityDecision.decision_id)).all()
+    about = any(row.detail.get("of") for row in rows)
+    standing = {choice.id for choice in standing_choices(session)} if about else set()
+    return [
         row
         for row in rows
         if row.decision_id not in settled and (not row.detail.get("of") or row.detail["of"] in standing)
     ]
-    return [_case(session, row) for row in open_rows[:limit]]
 
 
-def _case(session: Session, row: EntityDecision) -> Case:
+def case_of(session: Session, row: Row[Any]) -> Case:
+    """An entry with what the documents of both sides say."""
     detail = row.detail or {}
     sides = (Side.of(detail["left"]), Side.of(detail["right"])) if "left" in detail else None
     documents = list(detail.get("documents", ()))
@@ -480,11 +481,9 @@ def _case(session: Session, row: EntityDecision) -> Case:
 
 def settle(session: Session, case: str, why: str, by: str, *, accept: bool) -> Made:
     """Answer an entry of the review list: the two are one (accept) or two (reject). Raises SettingsError."""
-    found = [c for c in review_cases(session) if case and c.id.startswith(case)]
-    if len(found) != 1:
-        what = "no open case has" if not found else "several open cases begin with"
-        raise SettingsError(f"{what} the id {case!r}; see: hchem entities review")
-    entry = found[0]
+    found = review_rows(session, case) if case else []
+    row = one_by_beginning(found, case, lambda r: r.decision_id, "open case", "hchem entities review")
+    entry = case_of(session, row)
     if entry.of:
         raise SettingsError(
             f"{entry.id[:_SHOWN]} says that decision {entry.of[:_SHOWN]} cannot be applied; take that back: "

@@ -110,15 +110,20 @@ def graph_stage(
     extraction: ExtractionSettings, graph: GraphSettings, models: Models, handle: GraphHandle
 ) -> Stage:
     """Assertions, identity, and the graph they make."""
+    from kg.decided import OverruleStep
     from kg.steps import extraction_steps
 
     sync = GraphSync(handle, graph)
-    steps = [*extraction_steps(extraction, models), sync, GraphSnapshotStep(handle, sync)]
+    *reading, resolve = extraction_steps(extraction, models)
+    steps = [*reading, OverruleStep(), resolve, sync, GraphSnapshotStep(handle, sync)]
     return Stage("graph", steps, close=handle.close)
 
 
 def questions_stage(questions: QuestionSettings, models: Models, handle: GraphHandle) -> Stage:
     """Questions that graph queries prove. Shares the handle: an embedded server serves one process once."""
+    from kg.decided import DroppedQuestionsStep
     from kg.qa.step import QuestionsStep
 
-    return Stage("questions", [QuestionsStep(handle, questions, models)], close=handle.close)
+    return Stage(
+        "questions", [QuestionsStep(handle, questions, models), DroppedQuestionsStep()], close=handle.close
+    )

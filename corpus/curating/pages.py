@@ -19,16 +19,13 @@ from corpus.cleaning.page import CleanedPage
 from corpus.cleaning.sandbox import SandboxedCleaner
 from corpus.curating.records import (
     CLEAN,
-    DEDUPLICATE,
     PROFILE,
-    REFINE,
-    SCORE,
     TEMPLATES,
     WHOLE,
     clear_refinement,
+    close_document,
     portions,
     record_failure,
-    reopen,
 )
 from corpus.errors import TerminalError
 from corpus.ids import canonical_json, digest, fingerprint, normalise_text
@@ -298,21 +295,13 @@ def _document(session: Session, page: Page) -> Document:
     return row
 
 
-def _close(session: Session, row: Document, state: str, reason: str, detail: str) -> None:
-    """A document that goes no further: its hash is empty, so that no later step takes it."""
-    reopen(session, (SCORE, REFINE, DEDUPLICATE), row.document_id)
-    clear_refinement(row)
-    row.state, row.reason, row.detail = state, reason[:64], detail
-    row.cleaned_hash, row.score, row.score_parts, row.score_source = "", None, {}, ""
-
-
 def _unclean(page: Page, error: TerminalError, ctx: StageContext) -> Outcome:
     state = "rejected" if error.reason in _REJECTED else "failed"
     message = str(error)[:4000]
 
     def write(session: Session) -> None:
         row = _document(session, page)
-        _close(session, row, state, error.reason, message)
+        close_document(session, row, state, error.reason, message)
         row.cleaned_text, row.cleaned_html, row.cleaned_blocks, row.removed = "", "", [], {}
         if state == "failed":
             record_failure(session, CLEAN, page.document_id, error.reason, message, ctx)
@@ -340,7 +329,7 @@ def _cleaned(page: Page, cleaned: CleanedPage) -> Outcome:
         if verdict == "ok" and row.cleaned_hash == new_hash:
             row.score_parts = {**row.score_parts, "page": facts}
             return
-        _close(session, row, "kept", "", "")
+        close_document(session, row, "kept", "", "")
         row.score_parts = {"page": facts}
         if verdict == "ok":
             row.cleaned_hash = new_hash

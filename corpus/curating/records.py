@@ -15,10 +15,12 @@ from corpus.stages import Outcome, StageContext
 PROFILE = "curate.profile"
 TEMPLATES = "curate.templates"
 CLEAN = "curate.clean"
+DECIDED = "curate.decided"
 SCORE = "curate.score"
 REFINE = "curate.refine"
 DEDUPLICATE = "curate.deduplicate"
 WHOLE = "corpus"  # the one item of a barrier step
+ACCEPTED = "accepted"  # flag of a document that a person let pass
 _MANY = 400  # ids per statement, below every database's limit of parameters
 
 
@@ -45,6 +47,14 @@ def clear_refinement(row: Document) -> None:
     row.blocks, row.sections, row.refinement = [], [], {}
     row.flags = [flag for flag in row.flags if flag not in ("unrefined", "orders")]
     row.duplicate_of, row.group = None, {}
+
+
+def close_document(session: Session, row: Document, state: str, reason: str, detail: str) -> None:
+    """A document that goes no further: its hash is empty, so that no later step takes it."""
+    reopen(session, (SCORE, REFINE, DEDUPLICATE), row.document_id)
+    clear_refinement(row)
+    row.state, row.reason, row.detail = state, reason[:64], detail
+    row.cleaned_hash, row.score, row.score_parts, row.score_source = "", None, {}, ""
 
 
 def clear_refinements(session: Session, document_ids: Sequence[str]) -> None:

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import String, cast, or_, select, update
 from sqlalchemy.orm import Session
 
 from corpus.asking import ask, translated
 from corpus.catalogue.tables import Document
 from corpus.curating.records import (
+    ACCEPTED,
     DEDUPLICATE,
     REFINE,
     SCORE,
@@ -35,7 +36,7 @@ _READ_AT_ONCE = 50  # texts in memory while all documents are read
 
 
 def cleaned_documents(session: Session, ctx: StageContext) -> list[Any]:
-    """(id, cleaned hash, title, language, score, score parts) of documents that cleaning passed on."""
+    """(id, cleaned hash, title, language, score, score parts, flags) of documents that cleaning passed on."""
     query = select(
         Document.document_id,
         Document.cleaned_hash,
@@ -43,6 +44,7 @@ def cleaned_documents(session: Session, ctx: StageContext) -> list[Any]:
         Document.language,
         Document.score,
         Document.score_parts,
+        Document.flags,
     ).where(Document.cleaned_hash != "", Document.kind != "reference")
     if ctx.sources:
         query = query.where(Document.source.in_(ctx.sources))
@@ -94,7 +96,7 @@ class ScoreStep(BaseStep):
             return failed(self.name, item.id, error, ctx)
         score = answer.value.score
         parts = parts_of(answer.value, given.features, spans)
-        good = score > self.settings.quality.threshold
+        good = score > self.settings.quality.threshold or ACCEPTED in row.flags
         reason = "" if good else _reason(given.features.page_type)
 
         def write(db: Session) -> None:
@@ -113,7 +115,8 @@ class ScoreStep(BaseStep):
 
 def _score_inputs(row: Any) -> list[str]:
     page = row.score_parts.get("page", {})
-    return [row.cleaned_hash, row.title, row.language, canonical_json(page.get("link_share", 0.0))]
+    accepted = [ACCEPTED] if ACCEPTED in row.flags else []
+    return [row.cleaned_hash, row.title, row.language, canonical_json(page.get("link_share", 0.0)), *accepted]
 
 
 def _reason(page_type: str) -> str:
@@ -137,7 +140,7 @@ class RefineStep(BaseStep):
         return self.models.concurrency(self.skill.name)
 
     def plan(self, ctx: StageContext) -> list[Item]:
-        """Documents above the threshold, keyed on their cleaned text and blocks, model and windows."""
+        """Documents above the threshold or let pass by a person, keyed on their cleaned text and blocks, model and windows."""
         settings = self.settings.refinement.model_dump() | {"counter": self.models.token_counter_name}
         model = self.models.identity(self.skill)
         with ctx.catalogue.reading() as session:
@@ -145,7 +148,8 @@ class RefineStep(BaseStep):
         return [
             Item(row.document_id, fingerprint(self.name, self.version, _refine_inputs(row), settings, model))
             for row in rows
-            if row.score is not None and row.score > self.settings.quality.threshold
+            if row.score is not None
+            and (row.score > self.settings.quality.threshold or ACCEPTED in row.flags)
         ]
 
     def process(self, ctx: StageContext, item: Item) -> Outcome:
@@ -170,7 +174,7 @@ class RefineStep(BaseStep):
 
         def write(db: Session) -> None:
             document = db.get_one(Document, item.id)
-            if document.version_id != version:
+            if document.version_id != version or document.state == "failed":
                 document.duplicate_of, document.group = None, {}
                 reopen(db, (DEDUPLICATE,), item.id)
                 document.state = "kept"
@@ -255,7 +259,7 @@ def _refined(query: Any, threshold: float) -> Any:
         Document.version_id != "",
         Document.cleaned_hash != "",
         Document.kind != "reference",
-        Document.score > threshold,
+        or_(Document.score > threshold, cast(Document.flags, String).contains(f'"{ACCEPTED}"')),
         Document.state.in_(("kept", "duplicate")),
     ).order_by(Document.document_id)
 

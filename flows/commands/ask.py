@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flows.console import out
+from flows.console import err, out
 from flows.runtime import open_runtime
 
 if TYPE_CHECKING:
     from chunking.asking import Reply
+    from chunking.matters import Lexicon
 
 app = typer.Typer()
 
@@ -27,31 +28,50 @@ def ask(
         int | None, typer.Option(min=16, help="Tokens of context; default: evaluation.budget.")
     ] = None,
 ) -> None:
-    """Answer a question with the words of the documents it rests on.
+    """Answer a question with the words of the documents it rests on, in either language.
 
-    Example: hchem ask "甲醇的闪点是多少？"
+    Examples: hchem ask "甲醇的闪点是多少？" | hchem ask "甲苯着火怎么灭火" | hchem ask "How is acetone stored?"
     """
-    from chunking.asking import ask as ask_knowledge_base
+    with err.status(
+        "opening the knowledge base"
+    ) as waiting:  # nothing is shown where the output is no terminal
+        from chunking.asking import ask as ask_knowledge_base
 
-    with open_runtime() as runtime:
-        settings = runtime.settings
-        reply = ask_knowledge_base(
-            runtime.catalogue,
-            question,
-            runtime.models,
-            settings.evaluation,
-            settings.vectors,
-            runtime.data_dir,
-            method=method,
-            budget=budget,
-        )
+        with open_runtime() as runtime:
+            settings = runtime.settings
+            reply = ask_knowledge_base(
+                runtime.catalogue,
+                question,
+                runtime.models,
+                settings.evaluation,
+                settings.vectors,
+                runtime.data_dir,
+                method=method,
+                budget=budget,
+                lexicon=lexicon(),
+                progress=waiting.update,
+            )
     if as_json:
         typer.echo(json.dumps(reply.as_dict(), ensure_ascii=False, indent=2))
     else:
         _show(reply)
 
 
+def lexicon() -> Lexicon:
+    """The labels that extraction reads, those of a user's vocabulary included."""
+    from chunking.matters import Lexicon
+    from kg.extraction.vocabulary import field_of, fields
+
+    def matter_of(label: str) -> str | None:
+        found = field_of(label)
+        return f"{found[1].family}.{found[1].name}" if found else None
+
+    return Lexicon({label: f"{place.family}.{place.name}" for label, place in fields().items()}, matter_of)
+
+
 def _show(reply: Reply) -> None:
+    if reply.note:
+        out.print(reply.note, markup=False, soft_wrap=True)
     out.print(reply.answer, markup=False, soft_wrap=True)
     for number, citation in enumerate(reply.citations, start=1):
         place = f"[{number}] {citation.title or citation.url} ({citation.start}-{citation.end})"

@@ -157,11 +157,15 @@ def remove(
     dry_run: Annotated[bool, typer.Option("--dry-run", help=_DRY_RUN)] = False,
 ) -> None:
     """Take back what was added, or with --list what a list brought. Example: hchem chemicals remove --list mine.csv"""
+    from corpus.chemical_claims import unclaimed
     from corpus.chemicals import remove_chemical, remove_list
+    from corpus.name_sources import holder_of
 
     if bool(which) == bool(imported) or (name and imported):
         raise SettingsError("give a substance (with --name for one of its names), or --list with a file name")
     with open_runtime() as runtime:
+        with runtime.catalogue.reading() as db:
+            old = unclaimed(db)
         report = (
             remove_list(
                 runtime.catalogue,
@@ -179,6 +183,14 @@ def remove(
         out.print(f"{key}: removed, no name is left", markup=False)
     if which:
         _show_kept(report.kept)
+    if old:
+        _say(
+            [
+                f"note: names of {', '.join(map(holder_of, old))} were stored by an earlier version, which did not "
+                "note what several lists say: such a name goes with the first of them. Import your lists (again) "
+                "to have all their names: hchem chemicals import FILE"
+            ]
+        )
     out.print(
         f"{'dry run, nothing changed: ' if dry_run else ''}{_count(report.names, 'name')} and "
         f"{_count(report.substances, 'substance')} removed"

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from corpus.lookup import one_by_beginning
 from flows.runtime import open_runtime
-from flows.words import counted, one_by_beginning
+from flows.words import counted
 
 if TYPE_CHECKING:
     from kg.conflicts import Finding

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from corpus.catalogue.tables import Document
 from corpus.errors import SettingsError
+from corpus.lookup import by_beginning
 from flows.console import out
 from flows.runtime import open_runtime
 
@@ -82,24 +83,13 @@ def show(
 
 
 def _found(db: Session, given: str) -> Document:
-    row = db.get(Document, given)
-    if row is not None:
-        return row
-    rows = db.scalars(
-        select(Document)
-        .where(
-            (Document.version_id == given)
-            | (Document.url == given)
-            | Document.document_id.startswith(given, autoescape=True)
-        )
-        .order_by(Document.document_id)
-        .limit(2)
-    ).all()
-    if not given or not rows:
-        raise SettingsError(f"no document has the id, version or URL {given!r}; see: hchem documents list")
-    if len(rows) > 1:
-        raise SettingsError(f"several documents begin with {given!r}; give more of the id")
-    return rows[0]
+    """A document by its version, its address, its id or the beginning of that."""
+    place = (Document.version_id == given) | (Document.url == given)
+    whole = (
+        db.scalars(select(Document).where(place).order_by(Document.document_id)).first() if given else None
+    )
+    row: Document = whole or by_beginning(db, Document.document_id, given, "document", "hchem documents list")
+    return row
 
 
 def _shown(row: Document) -> dict[str, Any]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from flows.runtime import open_runtime
+from flows.words import visible
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -26,7 +26,6 @@ _WHY = typer.Option(help="The reason, for those who read the history.")
 _BY = typer.Option(help="Who decides; the user's login name where left out.")
 _SIDE = "Key (a CAS number), or a name that leads to one entity."
 _SHOWN = 12  # characters of a decision's id
-_STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # controls, marks of direction, halves of a character, line ends
 
 
 def examples(*lines: str) -> str:
@@ -68,7 +67,7 @@ def list_entities(
         typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
         return
     for row in rows:
-        typer.echo(f"{row['key']:<40}{row['label']:<11}{row['shown']}")
+        typer.echo(f"{row['key']:<40}{row['label']:<11}{visible(str(row['shown']))}")
     typer.echo(f"{len(rows)} of {total} entities", err=True)
     _say_behind(behind)
 
@@ -120,10 +119,12 @@ def show(
     if as_json:
         typer.echo(json.dumps(shown, ensure_ascii=False, indent=2))
         return
-    typer.echo(f"{entity.key}  {entity.label}  {shown['shown']}")
+    typer.echo(visible(f"{entity.key}  {entity.label}  {shown['shown']}"))
     typer.echo(f"assertions: {count or 0}")
     for alias in aliases:
-        typer.echo(f"  alias  {alias.text}  ({alias.source}{', ambiguous' if alias.ambiguous else ''})")
+        typer.echo(
+            f"  alias  {visible(alias.text)}  ({alias.source}{', ambiguous' if alias.ambiguous else ''})"
+        )
     for decision in decisions:
         typer.echo(f"  {_line(decision)}")
     _say_behind(behind)
@@ -188,16 +189,18 @@ def review(
 
 
 def _show_case(case: Case, *, evidence: bool = True) -> None:
-    typer.echo(f"{case.id[:_SHOWN]}  {case.names[0]} | {case.names[1]}  {case.rule}: {case.why}")
+    typer.echo(visible(f"{case.id[:_SHOWN]}  {case.names[0]} | {case.names[1]}  {case.rule}: {case.why}"))
     if not evidence:
         return
     for side in case.evidence:
         formulae = f", formula {', '.join(side['formulae'])}" if side["formulae"] else ""
         typer.echo(
-            f"    {side['name']} in {side['title'] or side['document'][:_SHOWN]!r}{formulae}: {side['url']}"
+            visible(
+                f"    {side['name']} in {side['title'] or side['document'][:_SHOWN]!r}{formulae}: {side['url']}"
+            )
         )
         for quote in side["quotes"]:
-            typer.echo(f"        {quote}")
+            typer.echo(f"        {visible(quote)}")
 
 
 def _ask(cases: list[Case], why: str, who: str, *, dry_run: bool) -> None:
@@ -317,14 +320,14 @@ def history(
     for row in rows:
         ends = " | ".join(row[side]["name"] for side in ("left", "right"))
         what = f"undo of {row['undoes'][:_SHOWN]}" if row["undoes"] else row["kind"]
-        said = _visible(f"{row['by']}  {what}  {ends}: {row['why']}")
+        said = visible(f"{row['by']}  {what}  {ends}: {row['why']}")
         typer.echo(f"{row['id'][:_SHOWN]}  {row['at'][:19]}  {said}")
         if not row["stands"]:
             typer.echo(f"              taken back by {row['taken_back_by'][:_SHOWN]}")
         if row["problem"]:
-            typer.echo(f"              not applied: {_visible(row['problem'])}")
+            typer.echo(f"              not applied: {visible(row['problem'])}")
     if not rows:
-        typer.echo("nobody has decided anything" + (f" on {_visible(name)}" if name else ""))
+        typer.echo("nobody has decided anything" + (f" on {visible(name)}" if name else ""))
     _say_behind(behind)
 
 
@@ -369,14 +372,9 @@ def _who(by: str) -> str:
 def _line(decision: EntityDecision) -> str:
     plain = _plain(decision)
     undone = "  (undone)" if plain["undone"] else ""
-    return _visible(
+    return visible(
         f"{plain['kind']:<11}{plain['left']} | {plain['right']}  {plain['rule']}: {plain['why']}{undone}"
     )
-
-
-def _visible(text: str) -> str:
-    """A line for a terminal: characters that would steer it are written as escapes."""
-    return "".join(ascii(c)[1:-1] if unicodedata.category(c) in _STEERING else c for c in text)
 
 
 def _plain(decision: EntityDecision) -> dict[str, Any]:

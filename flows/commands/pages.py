@@ -208,8 +208,10 @@ def list_patterns(
             typer.echo(json.dumps(entry, ensure_ascii=False))
     elif cluster:
         _show_cluster(found[0])
-    else:
+    elif found:
         _show_clusters(found, len(rows))
+    else:
+        out.print("0 of 0 clusters: pages that were fetched are grouped by `hchem run curate`", markup=False)
 
 
 def _show_clusters(found: list[dict[str, Any]], total: int) -> None:

@@ -39,7 +39,15 @@ Chemicals = Annotated[
 ]
 OnlyFailed = Annotated[bool, typer.Option("--only-failed", help="Only what failed before.")]
 Force = Annotated[bool, typer.Option("--force", help="Redo everything, fingerprints or not.")]
-Limit = Annotated[int | None, typer.Option("--limit", min=1, help="At most this many items per step.")]
+Limit = Annotated[
+    int | None,
+    typer.Option(
+        "--limit",
+        min=1,
+        help="At most this many items per step: pages, documents, questions. Of a crawl sources, each in full: "
+        "its pages are limited by --chemical and by max_pages in the sources file.",
+    ),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done and what it would cost.")]
 Direct = Annotated[bool, typer.Option("--direct", help="Without Prefect: same stages, this process.")]
 Preset = Annotated[
@@ -176,6 +184,7 @@ def _run_direct(flow_name: str, parameters: RefreshParameters, settings: Setting
         ):
             for stage in parameters.stages():
                 execution.run_stage(current, stage, execution.direct)
+            execution.take_version(current)
         path = report.write(runtime, current.context.run_id, current.stages)
         show_summary(runtime.catalogue, current.stages)
     out.print(f"report: {path}", soft_wrap=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flows.words import counted, one_by_beginning
+from flows.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Questions that a query proves.")
 _CONTEXT = 80  # characters of the document shown on each side of the evidence
-_CANDIDATES = 6  # looked at where the beginning of an id is not enough
 
 Kind = Annotated[str, typer.Option(help="single_hop, multi_hop, aggregative or boolean.")]
 Lang = Annotated[str, typer.Option("--language", help="zh or en.")]
@@ -57,7 +56,7 @@ def list_questions(
     | hchem questions list --rejected --reason shortcut --json
     """
     from flows.runtime import open_runtime
-    from kg.qa.stored import Selection, count
+    from kg.qa.stored import Selection, count, not_drawn
 
     selection = Selection(
         kind, language, section, split, level, substance, template, text, reason, curated,
@@ -67,8 +66,14 @@ def list_questions(
         total = count(session, selection)
         for row in session.scalars(selection.query(session).limit(limit)):
             typer.echo(json.dumps(_fields(row), ensure_ascii=False) if as_json else _line(row))
+        everything = count(session, Selection())
+        possible = everything + not_drawn(session)
     if not as_json:
         typer.echo(f"{min(limit, total)} of {counted(total, 'question')}")
+        if possible > everything:
+            typer.echo(
+                f"Drawn: {everything:,} of {possible:,} possible (questions.at_most, questions.at_most_of)"
+            )
 
 
 @app.command()
@@ -80,10 +85,14 @@ def show(
 
     Examples: hchem questions show 0d5f | hchem questions show 0d5f --json
     """
+    from corpus.catalogue.tables import Question
+    from corpus.lookup import by_beginning
     from flows.runtime import open_runtime
 
     with open_runtime() as runtime, runtime.catalogue.reading() as session:
-        row = _found(session, question_id)
+        row: Question = by_beginning(
+            session, Question.question_id, question_id, "question", "hchem questions list"
+        )
         evidence = list(_evidence(session, row))
         if as_json:
             typer.echo(json.dumps({**_fields(row), "evidence": evidence}, ensure_ascii=False, indent=2))
@@ -160,21 +169,6 @@ def _say_verification(found: Verification, limit: int, *, as_json: bool) -> None
         typer.echo(f"{problem.question_id}  {problem.reason}: {problem.detail}")
     if len(found.problems) > limit:
         typer.echo(f"… and {len(found.problems) - limit} more (--limit)")
-
-
-def _found(session: Session, given: str) -> Question:
-    from sqlalchemy import select
-
-    from corpus.catalogue.tables import Question
-
-    query = (
-        select(Question)
-        .where(Question.question_id.startswith(given, autoescape=True))
-        .order_by(Question.question_id)
-        .limit(_CANDIDATES)
-    )
-    rows = session.scalars(query).all() if given else []
-    return one_by_beginning(rows, given, lambda row: row.question_id, "question", "hchem questions list")
 
 
 def _fields(row: Question) -> dict[str, Any]:

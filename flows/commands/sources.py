@@ -17,8 +17,9 @@ from flows.console import out
 from flows.settings import Settings, load_settings
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from corpus.catalogue import Catalogue
-    from crawlers.settings import CrawlSettings
     from crawlers.sources import Link, Source
 
 app = typer.Typer()
@@ -93,7 +94,7 @@ def check_sources(
     if page is None and archive is None and not chemical:
         if url or content_type:
             raise SettingsError("--url and --content-type belong to --page FILE")
-        _ask([sources[name] for name in sorted(wanted)], settings.crawl, as_json=as_json)
+        _ask([sources[name] for name in sorted(wanted)], settings, as_json=as_json)
         return
     if not names or len(names) != 1:
         raise SettingsError("--page, --archive and --chemical are about one source: name it")
@@ -132,10 +133,11 @@ def check_sources(
     _show(report, limit)
 
 
-def _ask(sources: list[Source], settings: CrawlSettings, *, as_json: bool) -> None:
+def _ask(sources: list[Source], settings: Settings, *, as_json: bool) -> None:
     from crawlers.check import check_source
 
-    checks = [check_source(source, settings) for source in sources]
+    until = _paused(sources, settings)
+    checks = [check_source(source, settings.crawl, paused_until=until.get(source.name)) for source in sources]
     if as_json:
         rows = [{"source": check.name, "ok": check.ok, "detail": check.detail} for check in checks]
         typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
@@ -144,6 +146,26 @@ def _ask(sources: list[Source], settings: CrawlSettings, *, as_json: bool) -> No
             out.print(f"{'ok ' if check.ok else 'no '} {check.name}: {check.detail}", markup=False)
     if not all(check.ok for check in checks):
         raise typer.Exit(1)
+
+
+def _paused(sources: list[Source], settings: Settings) -> dict[str, datetime]:
+    """Until when sources' hosts are to be left alone, where a catalogue is there to know it."""
+    from corpus.catalogue import Catalogue
+    from crawlers.pauses import paused
+
+    if not _has_catalogue(settings):
+        return {}
+    catalogue = Catalogue.open(settings.catalogue_url())
+    found = {source.name: paused(catalogue, source.base) for source in sources}
+    catalogue.close()
+    return {name: until for name, until in found.items() if until is not None}
+
+
+def _has_catalogue(settings: Settings) -> bool:
+    from sqlalchemy.engine import make_url
+
+    url = make_url(settings.catalogue_url())
+    return url.get_backend_name() != "sqlite" or Path(url.database or "").is_file()
 
 
 def _read(path: Path) -> bytes:
@@ -169,14 +191,12 @@ def _query_links(source: Source, settings: Settings, words: list[str]) -> list[L
 @contextmanager
 def _names(settings: Settings, source: Source) -> Iterator[Catalogue]:
     from sqlalchemy import func, select
-    from sqlalchemy.engine import make_url
 
     from corpus.catalogue import Catalogue
     from corpus.catalogue.tables import Chemical
     from corpus.chemicals import import_list, load_chemicals
 
-    url = make_url(settings.catalogue_url())
-    if url.get_backend_name() != "sqlite" or Path(url.database or "").is_file():
+    if _has_catalogue(settings):
         catalogue = Catalogue.open(settings.catalogue_url())
         with catalogue.reading() as session:
             filled = bool(session.scalar(select(func.count()).select_from(Chemical)))

@@ -24,7 +24,8 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON 
     from flows import prefect_server, summary
 
     with open_runtime() as runtime:
-        figures = summary.status(runtime.catalogue)
+        settings = runtime.settings.model_dump(mode="json")
+        figures = summary.status(runtime.catalogue, settings)
         server = prefect_server.running(runtime.data_dir)
         if as_json:
             figures["prefect"] = server.ui_url if server else None
@@ -36,7 +37,7 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON 
             with runtime.catalogue.reading() as db:
                 row = db.get(Run, last["run_id"])
                 stages = row.stages if row else {}
-        show_summary(runtime.catalogue, stages)
+        show_summary(runtime.catalogue, stages, settings)
         if last:
             out.print(
                 f"last run {last['run_id']} ({last['flow']}): {last['state']} {last['message']}".rstrip()

@@ -16,6 +16,7 @@ from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import Run, now
 from flows.backlog import behind, described
 from flows.cli import build
+from flows.settings import load_settings
 
 ALL = ["curate", "graph", "questions", "chunks", "evaluate"]
 
@@ -60,7 +61,12 @@ def test_a_run_of_one_stage_says_what_is_behind_and_how_to_catch_up(tmp_path: Pa
     said = command("run", "acquire", "--direct", "--from-archive", warc(tmp_path, "again", {"b": "正丙醇"}))
     assert "behind curate (1 page), graph, " in said
     found = json.loads(CliRunner().invoke(build(["status"]), ["status", "--json"]).stdout)["behind"]
-    assert found == {"stages": ALL, "pages": 1, "command": "hchem refresh --from-stage curate"}
+    assert found == {
+        "stages": ALL,
+        "pages": 1,
+        "settings": [],
+        "command": "hchem refresh --from-stage curate",
+    }
 
 
 def ran(catalogue: Catalogue, minute: int, stages: dict[str, int], **changes: Any) -> None:
@@ -98,4 +104,33 @@ def test_stages_read_from_those_that_worked_after_them(data_dir: Path) -> None:
     assert behind(catalogue)["stages"] == ["chunks", "evaluate"]
     ran(catalogue, 9, {"chunks": 0, "evaluate": 2})
     assert behind(catalogue)["stages"] == []
+    catalogue.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "late"),
+    [
+        ({}, []),
+        ({"questions": {"hub_degree": 7}}, ["questions", "evaluate"]),
+        ({"chunks": {"size": 99}}, ["chunks", "evaluate"]),
+        ({"extraction": {"window": 777}}, ["graph", "questions", "evaluate"]),
+        ({"graph": {"batch_size": 5}, "flows": {"workers": 1}, "crawl": {"retries": 1}}, []),  # how, not what
+        ({"models": {"model": "m"}}, ALL),
+        ({"models": {"skills": {"answer_question": {"model": "m"}}}}, ["evaluate"]),
+        ({"models": {"temperature": 0.7, "budget": {"calls": 1}}}, []),  # without a model nothing rests on it
+    ],
+)
+def test_settings_that_results_rest_on_put_their_stages_behind(
+    data_dir: Path, change: dict[str, dict[str, Any]], late: list[str]
+) -> None:
+    data_dir.mkdir()
+    catalogue = Catalogue.open(f"sqlite:///{data_dir}/catalogue.db")
+    then = load_settings().model_dump(mode="json")
+    ran(catalogue, 1, dict.fromkeys(["acquire", *ALL], 3), settings=then)
+    after = {name: {**then[name], **change.get(name, {})} if name in change else then[name] for name in then}
+    found = behind(catalogue, after)
+    assert found["stages"] == late
+    assert ("other settings" in described(found)) == bool(late)
+    ran(catalogue, 2, dict.fromkeys(ALL, 0), settings=after)
+    assert behind(catalogue, after)["stages"] == []
     catalogue.close()

@@ -149,8 +149,8 @@ def test_decisions_survive_a_catalogue_whose_entities_are_rebuilt(catalogue: Cat
         (("merge", "二氯乙烷", "甲醇"), "'二氯乙烷' may be any of 2 entities; give the key of one: name:"),
         (("split", "甲醇", "乙醇"), "'乙醇' is not a name under which documents speak of"),
         (("split", "甲号油", "甲号油"), "'甲号油' is the only name of name:"),
-        (("undo", "abcdef"), "no decision has the id 'abcdef'"),
-        (("undo", ""), "no decision has the id ''"),
+        (("undo", "abcdef"), "no decision has an id that begins with 'abcdef'"),
+        (("undo", ""), "give the id of a decision or its beginning"),
     ],
 )
 def test_what_cannot_be_decided_is_refused_with_the_reason(
@@ -210,7 +210,7 @@ def test_a_pair_is_accepted(catalogue: Catalogue) -> None:
     ok("review", "--accept", case["id"], *WHY)
     after = again(catalogue)
     assert after["二氯乙烷甲"] == after["二氯乙烷乙"]
-    assert "no open case has the id" in refused("review", "--accept", case["id"], *WHY)
+    assert "no open case has an id that begins with" in refused("review", "--accept", case["id"], *WHY)
     assert "accepted and rejected" in refused("review", "--accept", "a", "--reject", "a", *WHY)
 
 
@@ -347,3 +347,13 @@ def test_conflicts_of_nothing_and_wrong_ids(catalogue: Catalogue) -> None:
     assert "hchem conflicts list" in " ".join(
         CliRunner().invoke(conflicts.app, ["list", "--help"]).output.split()
     )
+
+
+def test_names_of_pages_steer_no_terminal_in_lists_either(catalogue: Catalogue) -> None:
+    with catalogue.writing() as session:
+        row = session.scalars(select(Entity).where(Entity.key == "67-56-1")).one()
+        row.names = {"zh": "甲醇\x1b[2J\u202e", "en": "methanol"}
+    for shown in (ok("list", "--name", "甲醇"), ok("show", "67-56-1")):
+        assert "\x1b" not in shown
+        assert "\u202e" not in shown
+        assert r"甲醇\x1b[2J\u202e" in shown

@@ -338,7 +338,7 @@ def test_questions_and_answers_are_projected_from_sizes(curated: Runtime) -> Non
     context, plans = steps_of(curated, "graph.extract", "evaluate.score")
     found = forecast(curated, context, [*plans, StepPlan("questions.generate", 0, ())])
     answers = row(found, "answer_question")
-    methods = 3  # qchunker, hichunk and its Auto-Merge form
+    methods = 4  # qchunker, the same without completion, hichunk and its Auto-Merge form
     assert answers.calls == methods * curated.settings.evaluation.max_questions
     assert answers.tokens_in / answers.calls > curated.settings.evaluation.budget
     reword = row(found, "reword_question")

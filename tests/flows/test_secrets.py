@@ -224,7 +224,9 @@ def test_a_missing_block_an_odd_one_and_a_dead_server_are_clear_errors(
             secrets.read_block(block, setting, tmp_path, PrefectSettings())
         assert str(caught.value).startswith(f"{setting} names the Prefect Secret block {block!r}")
         assert KEY not in str(caught.value)
-    assert secrets.read_block(save_block(api, "12345678"), setting, tmp_path, PrefectSettings()) == "12345678"  # not a number
+    assert (
+        secrets.read_block(save_block(api, "12345678"), setting, tmp_path, PrefectSettings()) == "12345678"
+    )  # not a number
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
     with pytest.raises(ModelRefused, match="does not answer: ConnectError"):
         secrets.read_block("any", setting, tmp_path, PrefectSettings())

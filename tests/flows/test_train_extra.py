@@ -12,6 +12,7 @@ from corpus.errors import SettingsError
 from flows.training.data import Records, read_records
 from flows.training.recipes import recipe_of
 from flows.training.trainer import Job, cost_of, fit, mean_of_means, trainer_class
+from tests.flows.conftest import Command
 
 for _package in ("torch", "transformers", "trl", "datasets", "accelerate"):
     pytest.importorskip(_package, reason="the extra 'train' is not installed")
@@ -166,8 +167,50 @@ def test_records_are_left_out_and_never_cut(tmp_path: Path, base: str) -> None:
     assert cost.counted == "tokens of the base model"
     assert cost.activation_bytes is not None
     assert fit(job)["too_long"] == cost.too_long
-    with pytest.raises(SettingsError, match="at most 3 tokens"):
-        fit(_job(tmp_path, base, max_length="3"), afresh=True)
+    with pytest.raises(SettingsError, match="at most 16 tokens"):
+        fit(_job(tmp_path, base, max_length="16"), afresh=True)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_the_command_trains_as_a_prefect_flow(tmp_path: Path, base: str) -> None:
+    """As a user calls it: a server of its own, checkpoints, weights that can be loaded, a second call that is done."""
+    from transformers import AutoModelForCausalLM
+
+    _records(tmp_path)
+    (tmp_path / "levels.validation.jsonl").write_bytes((tmp_path / "levels.train.jsonl").read_bytes())
+    command = Command(tmp_path / "data")
+    words = [
+        "train",
+        "hichunk-paper",
+        "--data",
+        str(tmp_path),
+        "--out",
+        str(tmp_path / "out"),
+        "--base",
+        base,
+        "--cpu",
+    ]
+    changes = (
+        "bf16=false",
+        "checkpointing=false",
+        "batch=2",
+        "sequences=8",
+        "max_length=1024",
+        "max_steps=2",
+    )
+    words += [word for change in changes for word in ("--set", change)]
+    try:
+        plan = json.loads(command.run(*words, "--dry-run", "--json").stdout)
+        assert (plan["cost"]["steps"], plan["cost"]["counted"]) == (2, "tokens of the base model")
+        assert not (tmp_path / "out").exists()
+        figures = json.loads(command.run(*words, "--json").stdout)
+        assert (figures["steps"], figures["records"], figures["resumed_from"]) == (2, len(_ROWS), None)
+        assert AutoModelForCausalLM.from_pretrained(figures["model"]).num_parameters() > 1000
+        again = json.loads(command.run(*words, "--json").stdout)
+        assert (again["steps"], again["resumed_from"]) == (2, "checkpoint-2")
+    finally:
+        command.run("down", code=None)
 
 
 def test_a_base_model_that_cannot_serve_is_named(tmp_path: Path, base: str) -> None:

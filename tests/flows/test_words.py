@@ -1,11 +1,12 @@
-"""Counts with their noun, and one record by the beginning of its id."""
+"""Counts with their noun, one record by the beginning of its id, text that steers no terminal."""
 
 from __future__ import annotations
 
 import pytest
 
 from corpus.errors import SettingsError
-from flows.words import counted, one_by_beginning
+from corpus.lookup import one_by_beginning
+from flows.words import counted, visible
 
 
 def test_counts_agree_with_their_noun() -> None:
@@ -27,3 +28,8 @@ def test_one_record_by_its_beginning() -> None:
     ):
         with pytest.raises(SettingsError, match=said):
             find(given, ["abd", "abc"])
+
+
+def test_text_of_pages_steers_no_terminal() -> None:
+    assert visible("甲醇\x1b[2J\u202eabc\n") == "甲醇\\x1b[2J\\u202eabc\\n"
+    assert visible("H₂O 4–5 ℃") == "H₂O 4–5 ℃"

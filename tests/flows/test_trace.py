@@ -1,0 +1,134 @@
+"""``hchem trace``: what a question, fact or chunk rests on and nothing else of its page; the report's funnel."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from corpus.catalogue import Catalogue
+from corpus.catalogue.tables import Assertion, Chunk, Document, Page, Question
+from corpus.errors import SettingsError
+from flows.cli import build
+from flows.report.data import funnel
+
+TEXT = "甲醇的闪点为11 ℃。\n甲醇的沸点为64.7 ℃。\n禁配物：强氧化剂。\n"
+FACTS = {
+    "aa01": ("HAS_MEASUREMENT", "m:flash", "闪点为11 ℃"),
+    "aa02": ("HAS_MEASUREMENT", "m:boil", "沸点为64.7 ℃"),
+    "ab03": ("INCOMPATIBLE_WITH", "g:oxid", "强氧化剂"),
+}
+
+
+def _place(words: str) -> tuple[int, int]:
+    start = TEXT.index(words)
+    return start, start + len(words)
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Catalogue]:
+    monkeypatch.setenv("HCHEM_DATA_DIR", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    made = Catalogue.open(f"sqlite:///{tmp_path}/catalogue.db")
+    with made.writing() as session:
+        for n, role in enumerate(("content", "search", "search", "sitemap")):
+            session.add(
+                Page(page_id=f"fa{n}", document_id="d0c0" if not n else "", source="s", url=f"https://x/{n}",
+                     identity=f"x/{n}", state="kept", role=role)
+            )  # fmt: skip
+        session.add(
+            Document(document_id="d0c0", page_id="fa0", source="s", url="https://x/0", identity="x/0", title="甲醇",
+                     language="zh", state="kept", version_id="v1", text=TEXT)
+        )  # fmt: skip
+        for key, (relation, target, quote) in FACTS.items():
+            start, end = _place(quote)
+            session.add(
+                Assertion(assertion_id=key, document_id="d0c0", version_id="v1", subject="甲醇",
+                          subject_key="67-56-1", relation=relation, object=quote, object_key=target,
+                          object_label="Measurement", state="kept", quote=quote, start=start, end=end)
+            )  # fmt: skip
+        for key, n in (("c0a", 0), ("c0b", 1), ("c0c", 2)):
+            line = TEXT.splitlines(keepends=True)[n]
+            start, end = _place(line)
+            session.add(
+                Chunk(chunk_id=key, partition_id="p", document_id="d0c0", version_id="v1", method="sentence",
+                      position=n, text=line, start=start, end=end, leaf=True)
+            )  # fmt: skip
+        for key, fact in (("e1", "aa01"), ("e2", "ab03")):
+            relation, target, quote = FACTS[fact]
+            start, end = _place(quote)
+            reference = {"document_id": "d0c0", "version_id": "v1", "start": start, "end": end, "quote": quote,
+                         "url": "https://x/0"}  # fmt: skip
+            session.add(
+                Question(question_id=key, kind="single_hop", language="zh", question="问？", answer="答\x1b[2J",
+                         state="kept", references=[reference], triples=[["67-56-1", relation, target]])
+            )  # fmt: skip
+    yield made
+    made.close()
+
+
+def _trace(item: str) -> dict[str, Any]:
+    result = CliRunner().invoke(build(["trace"]), ["trace", item, "--json"])
+    assert result.exit_code == 0, (result.output, result.exception)
+    (found,) = json.loads(result.stdout)
+    return dict(found)
+
+
+def _ids(found: dict[str, Any], name: str) -> list[str]:
+    return [row["id"] for row in found[name]]
+
+
+def test_a_question_shows_what_its_proof_rests_on_only(catalogue: Catalogue) -> None:
+    found = _trace("e1")
+    assert _ids(found, "assertions") == ["aa01"]
+    assert _ids(found, "chunks") == ["c0a"]
+    assert [entry["quote"] for entry in found["evidence"]] == ["闪点为11 ℃"]
+    assert "questions" not in found
+    assert found["document"] == "d0c0"
+
+
+def test_a_fact_and_a_chunk_show_what_came_of_their_place_and_a_page_everything(catalogue: Catalogue) -> None:
+    fact = _trace("ab03")
+    assert (_ids(fact, "assertions"), _ids(fact, "questions"), _ids(fact, "chunks")) == (
+        ["ab03"],
+        ["e2"],
+        ["c0c"],
+    )
+    chunk = _trace("c0b")
+    assert (_ids(chunk, "assertions"), _ids(chunk, "questions")) == (["aa02"], [])
+    for item in ("d0c0", "fa0"):
+        page = _trace(item)
+        assert _ids(page, "assertions") == ["aa01", "aa02", "ab03"]
+        assert _ids(page, "questions") == ["e1", "e2"]
+        assert len(page["chunks"]) == 3
+
+
+def test_an_id_may_be_cut_short_and_text_of_pages_steers_no_terminal(catalogue: Catalogue) -> None:
+    assert _ids(_trace("ab"), "assertions") == ["ab03"]
+    for given, said in (
+        ("a", r"aa01, aa02, ab03"),
+        ("zz", "no page, document, fact"),
+        ("fa1", "no document"),
+    ):
+        error = CliRunner().invoke(build(["trace"]), ["trace", given]).exception
+        assert isinstance(error, SettingsError)
+        with pytest.raises(SettingsError, match=said):
+            raise error
+    shown = CliRunner().invoke(build(["trace"]), ["trace", "e1"]).output
+    assert "\x1b" not in shown
+    assert r"\x1b[2J" in shown
+
+
+def test_the_funnel_says_what_became_of_every_page(catalogue: Catalogue) -> None:
+    steps = {step["name"]: step for step in funnel(catalogue)}
+    assert steps["pages fetched"]["n"] == 4
+    assert steps["documents"]["n"] == 1
+    apart = dict(steps["pages fetched"]["reasons"])
+    assert sum(apart.values()) == 3
+    assert sorted(apart.values()) == [1, 2]
+    assert any("search" in reason and n == 2 for reason, n in apart.items())
+    assert any("sitemap" in reason for reason in apart)
