@@ -112,16 +112,21 @@ def semantic(
 
 
 def capped_cuts(
-    cuts: Sequence[int], vectors: SentenceVectors, size: int, strength: Floats | None = None
+    cuts: Sequence[int],
+    vectors: SentenceVectors,
+    size: int,
+    strength: Floats | None = None,
+    span: tuple[int, int] | None = None,
 ) -> list[int]:
     """Add cuts at the strongest inner boundaries until every run of sentences is within ``size``.
 
     ``strength`` has one entry per sentence boundary, by default what a cut there is worth
     (``borders.cut_worth``, which embeds the text where it must be cut at all); ties go to
-    the middle of the run.
+    the middle of the run. ``span`` limits it to the sentences first…last (exclusive).
     """
+    first, last = span or (0, len(vectors))
     final: list[int] = []
-    stack = list(zip([0, *cuts], [*cuts, len(vectors)], strict=True))
+    stack = list(zip([first, *cuts], [*cuts, last], strict=True))
     while stack:
         low, high = stack.pop()
         if high - low == 1 or vectors.fits(low, high, size):
@@ -134,4 +139,4 @@ def capped_cuts(
         balance = np.abs(vectors.token_sums[inner] - half) / max(half - vectors.token_sums[low], 1.0)
         best = int(inner[np.argmax(strength[inner - 1] - _BALANCE * balance)])
         stack += [(low, best), (best, high)]
-    return sorted(cut for cut in final if cut)
+    return sorted(cut for cut in final if cut > first)

@@ -6,12 +6,15 @@ the text, children tile their parent, the first node is the document.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from chunking.baselines import capped_cuts
+from chunking.borders import cut_worth
 from chunking.hichunk.levels import MAX_LEVEL, Point
 from chunking.partition import Node
-from chunking.vectors import SentenceVectors
+from chunking.vectors import Floats, SentenceVectors
 
 
 @dataclass(frozen=True)
@@ -79,13 +82,16 @@ def build_tree(
     if not splits:
         return ()
     root = _Branch(0, len(table), 0)
-    _grow(root, splits, table, size)
+    fit = all(table.fits(split.low, split.high, size) for split in splits)
+    _grow(root, splits, table, size, None if fit else cut_worth(table))
     nodes: list[Node] = []
     _emit(_collapsed(root), None, nodes, table)
     return tuple(nodes)
 
 
-def _grow(root: _Branch, splits: Sequence[Split], table: SentenceVectors, size: int) -> None:
+def _grow(
+    root: _Branch, splits: Sequence[Split], table: SentenceVectors, size: int, worth: Floats | None
+) -> None:
     """Nest the splits by level; a section's own text becomes leaves before its sub-sections."""
     path = [root]
     for i, split in enumerate(splits):
@@ -94,20 +100,16 @@ def _grow(root: _Branch, splits: Sequence[Split], table: SentenceVectors, size: 
         last = next((j for j in range(i + 1, len(splits)) if splits[j].level <= split.level), len(splits))
         section = _Branch(split.low, splits[last - 1].high, split.level)
         path[-1].children.append(section)
-        pieces = _pieces(split, table, size)
+        pieces = _pieces(split, table, size, worth)
         if len(pieces) > 1 or last > i + 1:
             section.children = [_Branch(low, high, split.level + 1) for low, high in pieces]
         path.append(section)
 
 
-def _pieces(split: Split, table: SentenceVectors, size: int) -> list[tuple[int, int]]:
-    pieces: list[tuple[int, int]] = []
-    low = split.low
-    for high in range(split.low + 1, split.high + 1):
-        if high == split.high or not table.fits(low, high + 1, size):
-            pieces.append((low, high))
-            low = high
-    return pieces
+def _pieces(split: Split, table: SentenceVectors, size: int, worth: Floats | None) -> list[tuple[int, int]]:
+    """Parts of at most ``size`` tokens, cut where a cut is worth most: filled up, they would break paragraphs."""
+    edges = [split.low, *capped_cuts([], table, size, worth, span=(split.low, split.high)), split.high]
+    return list(itertools.pairwise(edges))
 
 
 def _collapsed(branch: _Branch) -> _Branch:

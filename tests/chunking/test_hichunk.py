@@ -177,7 +177,30 @@ def test_fuse_takes_all_followers_at_exactly_the_size() -> None:
 def test_leaves_are_cut_at_sentences_to_at_most_the_size() -> None:
     table = _table(100, 100, 1, 300, 5)
     spans = _spans(table, [(0, 1)], 200)
-    assert spans == [(0, 5, 1, False), (0, 2, 2, True), (2, 3, 2, True), (3, 4, 2, True), (4, 5, 2, True)]
+    assert spans == [(0, 5, 1, False), (0, 1, 2, True), (1, 3, 2, True), (3, 4, 2, True), (4, 5, 2, True)]
+
+
+@pytest.mark.parametrize(
+    "paragraphs",
+    [
+        (
+            "储存于阴凉、通风的库房内。远离火种和热源。" * 6,
+            "应与氧化剂分开存放。" * 6,
+            "搬运时要轻装轻卸。" * 7,
+        ),
+        (
+            "Store in a cool place. Keep away from heat. " * 13,
+            "Keep apart from acids. " * 20,
+            "Handle with care. " * 30,
+        ),
+    ],
+)
+def test_what_is_over_the_size_is_cut_between_paragraphs(paragraphs: tuple[str, ...]) -> None:
+    text = "\n\n".join(paragraphs)
+    nodes = build_tree([(0, 1)], SentenceVectors(text, HashedEmbedder(), count_words), 200)
+    starts = {node.start for node in nodes if node.leaf}
+    assert len(starts) > 1
+    assert starts <= {text.index(paragraph) for paragraph in paragraphs}
 
 
 def test_skipped_levels_make_no_unary_chains() -> None:
