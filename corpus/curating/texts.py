@@ -128,7 +128,7 @@ class RefineStep(BaseStep):
     """Per kept document: refined text, version, block map, sections, the record of refinement."""
 
     name: str = REFINE
-    version: str = "2"
+    version: str = "3"
     batch_size: int | None = 20
     settings: CorpusSettings = field(default_factory=CorpusSettings)
     models: Models = field(default_factory=Models.offline)

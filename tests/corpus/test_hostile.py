@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from tests.corpus.hostile import MUTATIONS, faults, markup, mutated
+from tests.corpus.hostile import BACKEND, MUTATIONS, faults, markup, mutated
 
 SEEDS = range(60)
 
@@ -18,6 +18,7 @@ def test_mutated_sample_pages(start: int) -> None:
 
 
 @settings(
+    backend=BACKEND,
     max_examples=40,
     deadline=None,
     derandomize=True,
