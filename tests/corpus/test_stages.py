@@ -195,11 +195,15 @@ def test_an_outcome_that_says_failed_resolves_nothing(ctx: StageContext) -> None
 
 @dataclass
 class Waiting(Doubling):
-    """Works on several items at once; remembers how many."""
+    """Works on several items at once; remembers how many. The first ones wait until ``width`` are at work."""
 
     width: int = 4
     now: int = 0
     most: int = 0
+
+    def __post_init__(self) -> None:
+        self.together = threading.Barrier(self.width, timeout=60)
+        self.first = threading.Semaphore(self.width)
 
     @property
     def concurrency(self) -> int:
@@ -209,7 +213,8 @@ class Waiting(Doubling):
         with _LOCK:
             self.now += 1
             self.most = max(self.most, self.now)
-        time.sleep(0.01)
+        if self.first.acquire(blocking=False):
+            self.together.wait()
         with _LOCK:
             self.now -= 1
         return super().process(ctx, item)
