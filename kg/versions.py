@@ -9,11 +9,13 @@ catalogue goes on from what it knows.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,6 +28,7 @@ from kg.dataset import differences, export
 
 CURRENT, PREVIOUS = "current", "previous"
 _MANIFEST, _TAGS, _SUMS = "version.json", "tags.json", "checksums.txt"
+_LOCK = ".lock"
 _PARTIAL = ".partial-"
 _ABANDONED = timedelta(days=1)  # a half-written version of this age has no writer any more
 _ID = 16  # hex digits of a version's name
@@ -64,34 +67,76 @@ def take(catalogue: Catalogue, folder: Path, *, run_id: str = "", tag: str = "")
         (partial / _MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
         for path in partial.iterdir():
             path.chmod(0o444)
-        new = not (folder / version / _MANIFEST).is_file()
-        if new:
-            os.replace(partial, folder / version)
+        with _alone(folder):
+            new = not _is_whole(folder / version)
+            if new:
+                _put_aside(folder / version)  # damaged: made again here
+                os.replace(partial, folder / version)
+            _write_tags(folder, _pointed(_tags(folder), version) | ({tag: version} if tag else {}))
     except OSError as error:
         raise SettingsError(f"data set versions in {folder}: {error.strerror or error}") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    tags = _tags(folder)
-    if tags.get(CURRENT) not in (None, version):
-        tags[PREVIOUS] = tags[CURRENT]
-    tags[CURRENT] = version
-    if tag:
-        tags[tag] = version
-    _write_tags(folder, tags)
     return find(folder, version), new
 
 
+def _is_whole(version: Path) -> bool:
+    """Whether a version's files are all there, as they were written."""
+    try:
+        return _manifest(version) is not None and not differences(version)
+    except SettingsError:
+        return False
+
+
+def _put_aside(version: Path) -> None:
+    """Remove a version at once: renamed first, so that a kill leaves no half of it under its name."""
+    if version.exists():
+        aside = version.with_name(f"{_PARTIAL}{uuid.uuid4().hex}")
+        os.replace(version, aside)
+        shutil.rmtree(aside)
+
+
+def _pointed(tags: dict[str, str], version: str) -> dict[str, str]:
+    """Tags with ``current`` moved to a version, and ``previous`` to the one it named."""
+    last = tags.get(CURRENT)
+    moved = {PREVIOUS: last} if last is not None and last != version else {}
+    return {**tags, **moved, CURRENT: version}
+
+
 def versions(folder: Path) -> list[Version]:
-    """All whole versions, the oldest first."""
+    """All versions, the oldest first; folders whose ``version.json`` cannot be read are none (``unreadable``)."""
     named: dict[str, list[str]] = {}
     for name, version in sorted(_tags(folder).items()):
         named.setdefault(version, []).append(name)
     found = []
-    for manifest in folder.glob(f"[0-9a-f]*/{_MANIFEST}"):
-        data = json.loads(manifest.read_text(encoding="utf-8"))
-        size = sum(path.stat().st_size for path in manifest.parent.iterdir())
-        found.append(Version(**data, tags=tuple(named.get(data["id"], ())), bytes=size))
+    for path in _folders(folder):
+        if (data := _manifest(path)) is not None:
+            size = sum(file.stat().st_size for file in path.iterdir())
+            found.append(Version(**data, tags=tuple(named.get(path.name, ())), bytes=size))
     return sorted(found, key=lambda version: (version.taken_at, version.id))
+
+
+def unreadable(folder: Path) -> list[Path]:
+    """Folders that bear a version's name and are none; the next ``take`` of that content makes them anew."""
+    return [path for path in _folders(folder) if _manifest(path) is None]
+
+
+def _folders(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("[0-9a-f]" * _ID) if path.is_dir())
+
+
+def _manifest(version: Path) -> dict[str, Any] | None:
+    """What ``version.json`` says, or None where it is not ours or says something else than its folder."""
+    try:
+        data = json.loads((version / _MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    kinds = {"id": str, "taken_at": str, "run_id": str, "rows": dict}
+    if not isinstance(data, dict) or data.get("id") != version.name:
+        return None
+    if any(not isinstance(data.get(name), kind) for name, kind in kinds.items()):
+        return None
+    return {name: data[name] for name in kinds}
 
 
 def find(folder: Path, name: str) -> Version:
@@ -113,18 +158,20 @@ def find(folder: Path, name: str) -> Version:
 def tag(folder: Path, name: str, version: str) -> Version:
     """Name a version. A tag that names another one is moved."""
     _check_tag(name)
-    found = find(folder, version)
-    _write_tags(folder, {**_tags(folder), name: found.id})
+    with _alone(folder):
+        found = _whole(folder, version)
+        _write_tags(folder, {**_tags(folder), name: found.id})
     return find(folder, found.id)
 
 
 def untag(folder: Path, name: str) -> None:
     """Take a tag away. Raises SettingsError where there is none of this name."""
     _check_tag(name)
-    tags = _tags(folder)
-    if tags.pop(name, None) is None:
-        raise SettingsError(f"no tag is called {name!r}")
-    _write_tags(folder, tags)
+    with _alone(folder):
+        tags = _tags(folder)
+        if tags.pop(name, None) is None:
+            raise SettingsError(f"no tag is called {name!r}")
+        _write_tags(folder, tags)
 
 
 def point(folder: Path, version: str) -> Version:
@@ -132,26 +179,29 @@ def point(folder: Path, version: str) -> Version:
 
     Raises SettingsError where its files are no longer as they were written.
     """
-    found = find(folder, version)
+    with _alone(folder):
+        found = _whole(folder, version)
+        _write_tags(folder, _pointed(_tags(folder), found.id))
+    return find(folder, found.id)
+
+
+def _whole(folder: Path, name: str) -> Version:
+    """The version of this name. Raises SettingsError where its files are not as they were written."""
+    found = find(folder, name)
     if broken := differences(folder / found.id):
         raise SettingsError(f"version {found.id} is damaged: {'; '.join(broken)}")
-    tags = _tags(folder)
-    if tags.get(CURRENT) not in (None, found.id):
-        tags[PREVIOUS] = tags[CURRENT]
-    _write_tags(folder, {**tags, CURRENT: found.id})
-    return find(folder, found.id)
+    return found
 
 
 def copy(folder: Path, version: str, out_dir: Path) -> Version:
     """Copy a version's files to a new directory. Raises SettingsError for a damaged version or a directory in use."""
-    found = find(folder, version)
-    if out_dir.exists() and any(out_dir.iterdir()):
-        raise SettingsError(f"{out_dir} is not empty; choose another directory")
-    if broken := differences(folder / found.id):
-        raise SettingsError(f"version {found.id} is damaged: {'; '.join(broken)}")
+    found = _whole(folder, version)
     try:
         out_dir.mkdir(parents=True, exist_ok=True)
-        for path in sorted((folder / found.id).iterdir()):
+        if any(out_dir.iterdir()):
+            raise SettingsError(f"{out_dir} is not empty; choose another directory")
+        (out_dir / _SUMS).write_bytes(b"")  # an export that is not finished, until it is
+        for path in sorted((folder / found.id).iterdir(), key=lambda path: (path.name == _SUMS, path.name)):
             shutil.copyfile(path, out_dir / path.name)  # without the read-only mode
     except OSError as error:
         raise SettingsError(f"{out_dir} cannot be written: {error.strerror or error}") from error
@@ -160,18 +210,17 @@ def copy(folder: Path, version: str, out_dir: Path) -> Version:
 
 def collect(folder: Path, keep: int, *, dry_run: bool = False) -> list[Version]:
     """Remove the oldest versions beyond ``keep`` that no tag names, and what killed runs left; returns them."""
-    free = [version for version in versions(folder) if not version.tags]
-    gone = free[: max(0, len(free) - keep)]
-    if dry_run:
-        return gone
-    for version in gone:
-        (folder / version.id / _MANIFEST).unlink()  # half a removal is no version any more
-        shutil.rmtree(folder / version.id)
-    for left in folder.glob("*"):
-        half = left.name.startswith(_PARTIAL) or (len(left.name) == _ID and not (left / _MANIFEST).exists())
-        age = datetime.now(UTC) - datetime.fromtimestamp(left.stat().st_mtime, UTC)
-        if left.is_dir() and half and (age > _ABANDONED or not left.name.startswith(_PARTIAL)):
-            shutil.rmtree(left, ignore_errors=True)
+    with _alone(folder):
+        free = [version for version in versions(folder) if not version.tags]
+        gone = free[: max(0, len(free) - keep)]
+        if dry_run:
+            return gone
+        for version in gone:
+            _put_aside(folder / version.id)
+        for left in folder.glob(f"{_PARTIAL}*"):
+            age = datetime.now(UTC) - datetime.fromtimestamp(left.stat().st_mtime, UTC)
+            if age > _ABANDONED:
+                shutil.rmtree(left, ignore_errors=True)
     return gone
 
 
@@ -226,7 +275,7 @@ def diff(folder: Path, old: str, new: str) -> Diff:
     of the old version is stale where the new one no longer has it, or answers it otherwise, with the
     reason. Memory holds one key a row of the two versions.
     """
-    before, after = find(folder, old), find(folder, new)
+    before, after = _whole(folder, old), _whole(folder, new)
     first, second = folder / before.id, folder / after.id
     found = Diff(before.id, after.id)
     texts = _documents(found, first, second)
@@ -391,7 +440,22 @@ def _tags(folder: Path) -> dict[str, str]:
         return {}
     except (OSError, ValueError) as error:
         raise SettingsError(f"{folder / _TAGS} cannot be read ({error}); mend or remove it") from error
+    if not isinstance(data, dict):
+        raise SettingsError(f"{folder / _TAGS} holds no tags; mend or remove it")
     return {str(name): str(version) for name, version in data.items()}
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One process at a time changes tags and folders; the others wait."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / _LOCK).open("a")
+    except OSError as error:
+        raise SettingsError(f"{folder} cannot be written: {error.strerror or error}") from error
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _write_tags(folder: Path, tags: dict[str, str]) -> None:

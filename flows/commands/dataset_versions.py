@@ -50,9 +50,12 @@ def snapshot(
 
 def versions(as_json: _AsJson = False) -> None:
     """List the versions, the oldest first, with their tags and sizes. Example: hchem dataset versions"""
+    from kg.versions import unreadable
     from kg.versions import versions as known
 
     found = known(_folder())
+    for path in unreadable(_folder()):
+        err.print(f"{path} bears a version's name and is none: its version.json cannot be read", markup=False)
     if as_json:
         typer.echo(json.dumps([asdict(version) for version in found], ensure_ascii=False))
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,7 @@ def test_the_same_content_is_one_version(catalogue: Catalogue, folder: Path) -> 
     assert first.run_id == "r1"
     assert first.rows["qa.jsonl"] == 3
     assert differences(folder / first.id) == []
-    assert {path.name for path in folder.iterdir()} == {first.id, "tags.json"}
+    assert {path.name for path in folder.iterdir()} == {first.id, "tags.json", ".lock"}
     assert all(path.stat().st_mode & 0o222 == 0 for path in (folder / first.id).iterdir())
 
 
@@ -79,6 +80,83 @@ def test_a_damaged_version_does_not_become_current(catalogue: Catalogue, folder:
     with pytest.raises(SettingsError, match=r"damaged: qa\.jsonl"):
         versions.point(folder, first.id)
     assert versions.find(folder, "current").id == second.id
+
+
+def damage(path: Path, keep: int) -> None:
+    """Cut a file of a version at the end of a line, so that what is left still reads."""
+    path.chmod(0o644)
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join(lines[:keep]), encoding="utf-8")
+
+
+def test_damage_is_no_difference_gets_no_name_and_is_made_anew(catalogue: Catalogue, folder: Path) -> None:
+    first, _ = versions.take(catalogue, folder)
+    answer_of(catalogue, "q001", "否", "no")
+    second, _ = versions.take(catalogue, folder)
+    damage(folder / second.id / "triples.jsonl", 5)
+    with pytest.raises(SettingsError, match=r"damaged: triples\.jsonl"):
+        versions.diff(folder, first.id, second.id)
+    with pytest.raises(SettingsError, match="damaged"):
+        versions.tag(folder, "release", second.id)
+    again, new = versions.take(catalogue, folder)
+    assert (again.id, new) == (second.id, True)
+    assert differences(folder / second.id) == []
+    assert versions.diff(folder, first.id, second.id).counts() == {"question stale": 1}
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", "null", '{"id": "", "rows": 1}', None])
+def test_one_unreadable_folder_blocks_no_other(catalogue: Catalogue, folder: Path, text: str | None) -> None:
+    first, _ = versions.take(catalogue, folder)
+    bad = folder / "0123456789abcdef"
+    bad.mkdir()
+    if text is not None:
+        (bad / "version.json").write_text(text)
+    assert [version.id for version in versions.versions(folder)] == [first.id]
+    assert versions.unreadable(folder) == [bad]
+    assert versions.collect(folder, 0) == []
+    # what a removal that was killed left of this very version does not stop it from being taken
+    (folder / first.id / "version.json").unlink()
+    assert versions.take(catalogue, folder) == (versions.find(folder, "current"), True)
+
+
+@pytest.mark.parametrize("text", ["[]", "null", "{"])
+def test_tags_that_cannot_be_read_are_an_error_of_their_file(
+    catalogue: Catalogue, folder: Path, text: str
+) -> None:
+    versions.take(catalogue, folder)
+    (folder / "tags.json").write_text(text)
+    with pytest.raises(SettingsError, match=r"tags\.json"):
+        versions.versions(folder)
+
+
+def test_tags_given_at_once_are_all_kept(catalogue: Catalogue, folder: Path) -> None:
+    versions.take(catalogue, folder)
+    names = [f"release-{n}" for n in range(24)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda name: versions.tag(folder, name, "current"), names))
+    assert set(versions.find(folder, "current").tags) == {"current", *names}
+
+
+def test_a_copy_that_was_stopped_is_no_export(
+    catalogue: Catalogue, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions.take(catalogue, folder)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SettingsError, match="file"):
+        versions.copy(folder, "current", tmp_path / "file")
+    real, copied = versions.shutil.copyfile, []
+
+    def full(source: Path, target: Path) -> object:
+        copied.append(source)
+        if len(copied) == 4:
+            raise OSError(28, "No space left on device")
+        return real(source, target)
+
+    monkeypatch.setattr(versions.shutil, "copyfile", full)
+    with pytest.raises(SettingsError, match="No space left"):
+        versions.copy(folder, "current", tmp_path / "out")
+    with pytest.raises(SettingsError, match="not finished"):
+        differences(tmp_path / "out")
 
 
 def test_names_that_lead_nowhere(catalogue: Catalogue, folder: Path) -> None:
