@@ -29,7 +29,11 @@ class ChunkSettings(BaseModel):
         default=["fixed", "sentence", "semantic", "qchunker", "hichunk"],
         description="Methods that cut every kept document",
     )
-    size: int = Field(default=200, ge=1, description="Largest chunk (FC-n, HC-n, cap of the others)")
+    size: int = Field(
+        default=200,
+        ge=1,
+        description="Largest chunk (FC-n, HC-n, cap of the others); a sentence longer than it stands alone, but for `fixed`",
+    )
     kinds: list[str] = Field(
         default=["page", "pdf", "text", "xml"], description="Kinds of documents that are cut"
     )

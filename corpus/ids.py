@@ -33,6 +33,15 @@ def canonical_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
+# characters that some readers take for the end of a line
+_LINE_ENDS = str.maketrans({c: f"\\u{ord(c):04x}" for c in "\u0085\u2028\u2029"})
+
+
+def json_line(row: Mapping[str, Any]) -> str:
+    """A row as one line of JSON Lines, which every reader takes for one: other line ends are written as escapes."""
+    return json.dumps(row, ensure_ascii=False).translate(_LINE_ENDS)
+
+
 def normalise_text(text: str) -> str:
     """The text form that version ids, spans and assertions refer to: NFC with LF newlines."""
     return unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n"))

@@ -22,6 +22,7 @@ from sqlalchemy.orm import Session
 from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import Assertion, Document, Entity, LedgerRow, Question
 from corpus.errors import SettingsError
+from corpus.ids import json_line
 from corpus.sections import SdsSection
 from kg.qa.difficulty import LEVELS
 from kg.qa.records import KINDS
@@ -245,10 +246,6 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = {
         "end", "quote", "page_quote", "language", "extractor", "confidence",
     ),
 }  # fmt: skip
-# characters that some readers take for the end of a line
-_LINE_ENDS = str.maketrans({c: f"\\u{ord(c):04x}" for c in "\u0085\u2028\u2029"})
-
-
 class _Lines:
     """A file of JSON lines, written as a stream; in place when it is whole."""
 
@@ -263,8 +260,7 @@ class _Lines:
 
     def add(self, row: Mapping[str, Any]) -> None:
         """One row as one line."""
-        text = json.dumps(row, ensure_ascii=False, separators=(", ", ": ")).translate(_LINE_ENDS)
-        data = text.encode("utf-8", "replace") + b"\n"
+        data = json_line(row).encode("utf-8", "replace") + b"\n"
         self.file.write(data)
         self.state.update(data)
         self.rows += 1

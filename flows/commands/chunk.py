@@ -10,6 +10,7 @@ import typer
 from pydantic import BaseModel, ValidationError
 
 from corpus.errors import TerminalError
+from corpus.ids import json_line
 
 if TYPE_CHECKING:
     from chunking.partition import SegmentResult, Span
@@ -141,7 +142,7 @@ def _json_lines(result: SegmentResult) -> list[str]:
             "parent": None if node.parent is None else ids[node.parent],
             "text": result.text[node.start : node.end],
         }
-        lines.append(json.dumps(row, ensure_ascii=False))
+        lines.append(json_line(row))
     return lines
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.ids import canonical_json, digest, fingerprint, normalise_text, version_id
+from corpus.ids import canonical_json, digest, fingerprint, json_line, normalise_text, version_id
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -35,3 +37,10 @@ def test_known_values_never_change() -> None:
     assert digest("document", "https://example.org/a") == "1f6131f029c3969a0048e62d90c6a4ee"
     assert version_id("d", "苯\n") == "c91c3675fabe36aa69374ff25576bd6f"
     assert fingerprint("s", "1", ["a"], {"k": 1}, "m") == "d5d340d7cf682fa04367fd8ae309f2dc"
+
+
+@given(st.text())
+def test_a_row_is_one_line_for_every_reader(text: str) -> None:
+    line = json_line({"text": text})
+    assert line.splitlines() == [line]
+    assert json.loads(line) == {"text": text}
