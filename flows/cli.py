@@ -21,7 +21,7 @@ GROUPS = {
     "conflicts": "Where sources disagree.",
     "graph": "The graph over Bolt.",
     "questions": "Questions that a query proves.",
-    "dataset": "Export of the data set.",
+    "dataset": "The data set: exports, versions and what differs, training records.",
     "models": "Models, prices, checks.",
     "runs": "What was run, and how it went.",
 }

@@ -42,7 +42,10 @@ def clean(
     ] = None,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that one page may take.")] = 20.0,
 ) -> None:
-    """Clean a page: navigation, scripts and the like out, main content with its tables kept."""
+    """Clean a page: navigation, scripts and the like out, main content with its tables kept.
+
+    Example: hchem clean page.html --output page.md
+    """
     if batch:
         if file not in (None, "-"):
             _fail("--batch reads standard input and takes no file")

@@ -76,17 +76,22 @@ def show(
 ) -> None:
     """Both values with units, sources and the words of each source."""
     from kg.conflicts import find, unit_words
+    from kg.decided import conflict_key
     from kg.decisions import entity_name
+
+    def identity(one: Finding) -> str:
+        """The list's id, or the one in the address of the review page, whichever was meant."""
+        return one.id if one.id.startswith(conflict) else conflict_key(one)
 
     with open_runtime() as runtime, runtime.catalogue.reading() as session:
         every = ("conflict", "differ", "agree")
         found = [
             finding
             for finding in find(session, runtime.settings.extraction, verdicts=every)
-            if conflict and finding.id.startswith(conflict)
+            if conflict and identity(finding).startswith(conflict)
         ]
         finding = one_by_beginning(
-            found, conflict, lambda one: one.id, "comparison", "hchem conflicts list --verdict all"
+            found, conflict, identity, "comparison", "hchem conflicts list --verdict all"
         )
         name = entity_name(session, finding.subject)
     if as_json:

@@ -16,7 +16,7 @@ app = typer.Typer(help="The graph over Bolt.")
 
 @app.command()
 def stats(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """Nodes by label and relationships by type, as the server counts them."""
+    """Nodes by label and relationships by type, as the server counts them. Example: hchem graph stats --json"""
     from flows.runtime import open_runtime
     from kg.store import GraphStore
 
@@ -36,7 +36,10 @@ def verify(
     limit: Annotated[int, typer.Option(min=0, help="Differences to show; 0: all of them.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compare the graph with the catalogue in both directions, row by row. Exit code 1 where they differ."""
+    """Compare the graph with the catalogue in both directions, row by row. Exit code 1 where they differ.
+
+    Example: hchem graph verify
+    """
     from flows.console import ProgressDisplay
     from flows.runtime import open_runtime
     from kg.store import GraphStore
@@ -77,7 +80,7 @@ def verify(
 
 @app.command()
 def rebuild() -> None:
-    """Drop the graph and load all of it from the catalogue."""
+    """Drop the graph and load all of it from the catalogue. Example: hchem graph rebuild"""
     from flows.runtime import open_runtime
     from kg.store import GraphStore
     from kg.sync import rebuild as load
