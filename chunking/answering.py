@@ -20,7 +20,8 @@ from pydantic import BaseModel, Field
 from chunking.grounding import Bound, bound_values, denial_changed, unproved
 from chunking.matters import Asked
 from chunking.sentences import split_sentences
-from chunking.subjects import fold_names, mentions
+from chunking.scopes import missing_scopes
+from chunking.subjects import fold_names, mentions, places
 from chunking.terms import terms
 from corpus.units import UNIT_PATTERN, parse_unit
 from models.languages import language_of, wrong_language
@@ -73,7 +74,8 @@ class Passage:
 class AnswerIn:
     """A question with its context. ``weights``: inverse document frequency of terms (absent: 1).
 
-    ``names``: the names, folded, of the substances that the question names. ``asked``: what it asks for
+    ``names``: the names, folded, of the substances that the question is about; ``each``: the same by
+    substance where there are several, all of which an answer has to name. ``asked``: what it asks for
     in the terms of data sheets; ``only_labelled``: the rules then take nothing but what stands under a
     label of that.
     """
@@ -83,6 +85,7 @@ class AnswerIn:
     passages: tuple[Passage, ...]
     weights: Mapping[str, float] = field(default_factory=dict)
     names: tuple[str, ...] = ()
+    each: tuple[tuple[str, ...], ...] = ()
     asked: Asked | None = None
     only_labelled: bool = False
 
@@ -106,7 +109,7 @@ class AnswerQuestion(Skill[AnswerIn, AnswerOut]):
     """Answers a question from passages, with quotes."""
 
     name: ClassVar[str] = "answer_question"
-    version: ClassVar[str] = "4"
+    version: ClassVar[str] = "5"
     output: ClassVar[type[BaseModel]] = AnswerOut
     prompts: ClassVar[Prompts] = Prompts(__package__, "answer_question")
 
@@ -133,12 +136,20 @@ class AnswerQuestion(Skill[AnswerIn, AnswerOut]):
                 problems.append(f"there is no passage {quote.passage}")
             elif quote.quote not in given.passages[quote.passage - 1].text:
                 problems.append(f"these words are not in passage {quote.passage}: {quote.quote[:80]}")
+        placed = _placed(given, answer.quotes)
+        cited = "\n".join(f"{given.passages[q.passage - 1].title}\n{q.quote}" for q in placed)
+        problems += [
+            f"the quotes do not say that they hold for {scope}"
+            for scope in missing_scopes(given.question, cited)
+        ]
+        if any(not _about_subject(given, given.passages[q.passage - 1], q.quote) for q in placed):
+            problems.append("a quote is from a text about another substance")
         source, known = _quoted_parts(given, answer.quotes)
         if answer.answer == _extract(answer.quotes):  # which changes nothing, in whatever language it is,
             cut = denial_changed(answer.answer, source)  # unless a quote begins behind its "not"
             problems += [f"a negation was lost: {clause[:80]!r}" for clause in cut[:1]]
         else:
-            titles = "\n".join(given.passages[q.passage - 1].title for q in _placed(given, answer.quotes))
+            titles = "\n".join(given.passages[q.passage - 1].title for q in placed)
             problems += unproved(answer.answer, source, asked=given.question, known=known, context=titles)
             problems += _changed_figures(answer.answer, given.question, [q.quote for q in answer.quotes])
             if wrong_language(answer.answer, given.language):
@@ -219,7 +230,7 @@ def _units(given: AnswerIn) -> list[_Unit]:
             score = _score(text, title, weights, known_subject=bool(given.names))
             if given.asked is not None and not given.asked.speaks(text + passage.title):
                 continue
-            if score > 0 and _right_subject(passage, text, given.names):
+            if score > 0 and _right_subject(given, passage, text):
                 units.append(_Unit(number, start, text, score))
     return sorted(units, key=lambda unit: (-unit.score, unit.passage, unit.start, len(unit.text)))
 
@@ -251,6 +262,8 @@ def _labelled_units(given: AnswerIn) -> list[_Unit]:
             if start < last:  # a label inside what stands under another
                 continue
             last = end
+            if missing_scopes(given.question, f"{passage.title}\n{passage.text[start:end]}"):
+                continue
             said = _squeezed(passage.text[middle:end]).casefold().strip("。.;；")
             if (same := f"{matter} {said}") not in known:
                 known.add(same)
@@ -283,16 +296,30 @@ def _without_names(given: AnswerIn) -> str:
     if not given.names:
         return given.question
     question = fold_names(given.question)
-    for name in sorted(given.names, key=len, reverse=True):
-        question = question.replace(name, " ")
+    for start, end in sorted(places(question, given.names)):
+        question = f"{question[:start]}{' ' * (end - start)}{question[end:]}"
     return question
 
 
-def _right_subject(passage: Passage, text: str, names: Sequence[str]) -> bool:
-    """A document about another substance never answers, even where a sentence of it names the one asked for."""
-    if not names or passage.about is True:
-        return True
-    return passage.about is None and mentions(text, names)
+def _right_subject(given: AnswerIn, passage: Passage, text: str) -> bool:
+    """Whether a unit speaks of what the question does: the substance, and the country, year or strength it names."""
+    if missing_scopes(given.question, f"{passage.title}\n{text}"):
+        return False
+    if not _about_subject(given, passage, text):
+        return False
+    return passage.about is True or not given.names or mentions(text, given.names)
+
+
+def _about_subject(given: AnswerIn, passage: Passage, text: str) -> bool:
+    """A document about another substance never answers, even where a sentence of it names the one asked for.
+
+    Where several are asked for, their names have to stand in the sentence or its title: one alone
+    does not say how they compare or go together.
+    """
+    if passage.about is False:
+        return not given.names
+    said = f"{passage.title}\n{text}"
+    return all(mentions(said, names) for names in given.each)
 
 
 def _score(text: str, title: set[str], weights: Mapping[str, float], *, known_subject: bool) -> float:

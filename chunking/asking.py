@@ -20,6 +20,7 @@ from chunking.lexical import LexicalIndex
 from chunking.matters import Asked, Lexicon
 from chunking.records import ChunkRecord, ChunkSet, chunk_methods, load_chunks
 from chunking.retrieval import Context, Forest, auto_merge, ranked_by, take
+from chunking.scopes import scopes
 from chunking.subjects import Subjects
 from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import Document, Evaluation
@@ -53,6 +54,10 @@ _FROM_OTHER = {
     "zh": "以下内容出自英文页面，为其原文：",
     "en": "The following is from pages in Chinese, in their own words:",
 }
+_LIMITED = {
+    "zh": "问题限定为：{}。没有页面就此作答；其他情形的内容不作为答案。",
+    "en": "The question is limited to: {}. No page answers it for that; what holds elsewhere is not given as the answer.",
+}
 _MEDIA = frozenset(
     {"7732-18-5"}
 )  # water: what something dissolves in or is put out with, beside another substance
@@ -78,7 +83,8 @@ class Reply:
     """An answer with what it rests on. ``source``: ``offline`` or ``model``.
 
     ``refused``: why the model's answer failed its check; ``answer`` then says so, and is not the model's.
-    ``note``: that the answer rests on pages in the other language, "" where it does not.
+    ``note``: that the answer rests on pages in the other language, or that there is none for the
+    country, year or strength that the question is limited to; else "".
     """
 
     question: str
@@ -127,12 +133,16 @@ def answer_input(
     title_of: Mapping[str, str],
 ) -> AnswerIn:
     """What the answerer is given: one passage per node of the context."""
-    wanted = titles.subjects.named(question)
+    mentioned = titles.subjects.mentioned(question)
+    matters = _matters(mentioned)
+    wanted = frozenset().union(*matters)
     passages = tuple(
         Passage(forest.text(node), title_of.get(node.document_id, ""), titles.about(node.document_id, wanted))
         for node in context.nodes
     )
-    given = AnswerIn(question, language, passages, names=titles.subjects.names(wanted))
+    several = dict.fromkeys(matters) if not _subject(mentioned) else ()
+    each = tuple(titles.subjects.names(keys) for keys in several) if len(several) > 1 else ()
+    given = AnswerIn(question, language, passages, names=titles.subjects.names(wanted), each=each)
     return replace(given, weights=lexical.weights(topic_terms(given)))
 
 
@@ -184,7 +194,7 @@ def ask(
         TitleSubjects(subjects, chunks.titles), languages, dense, label, budget, settings,
     )  # fmt: skip
     language, subject = language_of(question), _subject(subjects.mentioned(question))
-    named = frozenset().union(*subjects.mentioned(question))
+    named = subjects.named(question)
     asked = lexicon.asked(question, subjects.names(subject or named)) if lexicon is not None else None
     if asked is not None and not subject:
         asked = replace(asked, matters=())
@@ -215,6 +225,8 @@ def ask(
     }
     cited = {languages.get(citation.document_id, "")[:2] for citation in made.citations}
     note = _FROM_OTHER[language] if cited == {_OTHER[language]} else ""
+    if not made.found and not made.refused and (limits := scopes(question)):
+        note = _LIMITED[language].format("、".join(limits) if language == "zh" else ", ".join(limits))
     source = "offline" if offline else "model"
     return Reply(question, text, source, made.found, made.citations, label, retrieval, made.refused, note)
 
@@ -318,10 +330,15 @@ def _subject(mentioned: list[frozenset[str]]) -> frozenset[str]:
 
     A label does not say whose value stands under it.
     """
-    matters = [keys for keys in mentioned if not keys <= _MEDIA] or mentioned
+    matters = _matters(mentioned)
     one = frozenset().union(*matters)
     several = len(set(matters)) > 1 or sum(not key.startswith(("mixture:", "name:")) for key in one) > 1
     return frozenset() if several else one
+
+
+def _matters(mentioned: list[frozenset[str]]) -> list[frozenset[str]]:
+    """The substances that a question is about: not the water that is put on them."""
+    return [keys for keys in mentioned if not keys <= _MEDIA] or mentioned
 
 
 def _searches(question: str, language: str, asked: Asked | None, *, offline: bool) -> list[_Search]:

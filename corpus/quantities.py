@@ -101,7 +101,7 @@ _BODY = (
     r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,3}(?:[\u2009\u202f]\d{3})+(?!\d)|\d{1,3}(?:['’]\d{3})+(?!\d)"
     r"|\d+(?=\.\d{3}[ \u2009\u202f]\d{3}(?!\d))|\d+)(?:\.\d{3}(?:[ \u2009\u202f]\d{3})+(?!\d)|\.\d+)?|\.\d+"
 )
-_NUMBER = rf"(?:[-+]\s?|[–—](?=\d))?(?:{_BODY})(?:\(\d{{1,2}}\)(?=\s?[°℃A-Za-z]))?(?:\s?[×xX*✕·∙]\s?10{_EXPONENT}|[eE][-+]?\d{{1,2}})?"
+_NUMBER = rf"(?:[-+]\s?|(?<![–—])[–—](?=\d))?(?:{_BODY})(?:\(\d{{1,2}}\)(?=\s?[°℃A-Za-z]))?(?:\s?[×xX*✕·∙]\s?10{_EXPONENT}|[eE][-+]?\d{{1,2}})?"
 _POWER = r"(?:[-+]\s?)?10(?:\^\{?\s?[-+]?\d{1,2}\}?|<sup>\s?[-+−]?\d{1,2}\s?</sup>|[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2})"
 _NUM = rf"(?:{_POWER}|{_NUMBER})"
 _OPERATOR = (
@@ -265,39 +265,85 @@ _TEN = r"[ \u2009\u202f]*10(?:\^|<sup>|[⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹]|[-–
 
 
 _BLANK = "[ \u2009\u202f]"
-# a number of digits alone, no "LD50" and no year: what may have lost its thousands or its decimals
-_HEAD_DIGITS = r"(?<![A-Za-z\d.,_])\d{1,3}"
 _LOOSE_POINT = rf"(?:{_BLANK}+[.,]{_BLANK}?|\.{_BLANK}+)"  # "48 . 1", "3. 6", "1 ,5"
-_LOST_BEFORE = re.compile(rf"(?<![A-Za-z\d_])\d+{_LOOSE_POINT}$")
-_LOST_BEHIND = re.compile(rf"{_LOOSE_POINT}\d")
-_GROUP_BEFORE = re.compile(rf"{_HEAD_DIGITS}(?:{_BLANK}\d{{3}})*{_BLANK}$")
-_GROUP = re.compile(r"\d{3}(?!\d)|0+(?![\d.])|\.\d")
-_GROUP_BEHIND = re.compile(rf"{_BLANK}(?:\d{{3}}(?!\d)|0+(?![\d.])|\.\d)")
+_LOST_BEFORE = re.compile(rf"(?<![A-Za-z\d_])\d+{_LOOSE_POINT}$|\d{_BLANK}?[·∙•・]{_BLANK}?$")
+_LOST_BEHIND = re.compile(rf"{_LOOSE_POINT}\d|{_BLANK}?[·∙•・]{_BLANK}?\d")
+_GROUP = re.compile(r"\d{3}(?!\d)")
+# a number of digits alone, no "LD50", no "Z-1" and no year: what may have lost its thousands or its decimals
+_HEAD = rf"(?<![A-Za-z\d.,_])(?<![A-Za-z]-)(?:\d{{1,3}}(?:{_BLANK}\d{{3}})*|\d{{1,3}}[.,]\d{{1,4}})"
+_HEAD_BEFORE = re.compile(rf"(?P<head>{_HEAD}){_BLANK}+$")
+_LISTED_BEFORE = re.compile(rf"(?<![A-Za-z\d.,_])\d{{1,3}},{_BLANK}+$")
+_LISTED_BEHIND = re.compile(rf",{_BLANK}+\d{{3}}(?!\d)")
+_PIECE_BEHIND = re.compile(
+    rf"{_BLANK}+(?P<piece>\d[\d.,]*)(?!-?[A-Za-z一-鿿])|{_BLANK}+\.\d|{_BLANK}+(?P<long>\d[\d.,]*)"
+)
+# a number that names a thing and is no part of the next ("pH 7 10 g/L", "GBZ 2.1 300 mg/m³")
+_NAMING = re.compile(
+    r"(?:\bpH(?:值)?|\bGBZ?(?:/T)?|\bNo\.?|\b(?:part|section|class|division|category|cat\.?|CFR|table|rule|method|OECD|note|item|type|zone)|类别?|项|第|编号|标准|附[录表]|表)\s?[:：=]?\s?$",
+    re.IGNORECASE,
+)
+_AT_HEAD = re.compile(r"(?:\bat|@|/|在|[(,])\s*[-–]?\s?$", re.IGNORECASE)
+_WARMTH = re.compile(r"\s?(?:°\s?[CF]|℃|℉)")
+_SIGN_APART = re.compile(r"(?<![-–—])(?:[-–—]\s+|(?:零下|负|\bminus|\bnegative)\s*)$", re.IGNORECASE)
 
 
-def _torn(text: str, start: int, end: int, number: tuple[int, int]) -> bool:
+def _torn(text: str, start: int, end: int, number: tuple[int, int], dimension: str) -> bool:
     """Whether a blank tore a number apart, so that no piece of it is the value.
 
-    "0.13 10-3 kPa" (a power that lost its sign of multiplication), "3. 6 ℃" and "48 . 1 kPa" (scanned
-    text), "1 780 mg/kg" (thousands behind a plain blank, which may as well part two numbers).
+    "0.13 10-3 kPa" (a power that lost its sign of multiplication), "3. 6 ℃", "48 . 1 kPa", "94·7 ℃" and
+    "5 6 ℃" (scanned text), "1 780 mg/kg" (thousands behind a plain blank, which may as well part two
+    numbers), "– 94 ℃" (a sign apart). "0.79 20 ℃" is a value and its temperature, unless one is asked for.
     """
     power = re.match(_TEN, text[start : start + 12]) and re.search(
         r"\d[ \u2009\u202f]+$", text[max(0, start - 4) : start]
     )
     if power or re.match(_TEN, text[end : end + 12]):
         return True
-    before, behind = text[max(0, number[0] - 16) : number[0]], text[number[1] : number[1] + 8]
-    if _LOST_BEFORE.search(before) or _LOST_BEHIND.match(behind):
+    before, behind = text[max(0, number[0] - 24) : number[0]], text[number[1] : number[1] + 24]
+    if _LOST_BEFORE.search(before) or _LOST_BEHIND.match(behind) or _SIGN_APART.search(before):
         return True
-    grouped = _GROUP.match(text, number[0]) and _GROUP_BEFORE.search(before)
+    if _LISTED_BEFORE.search(before) and _GROUP.match(text, number[0]):
+        return True  # "1, 000 mg/m³"
+    head = _HEAD_BEFORE.search(before)
+    if head and text[number[0]] in "0123456789." and not _NAMING.search(before[: head.start()]):
+        warm = dimension not in _TEMPERATURES and _WARMTH.match(behind)
+        if not (warm and re.search("[.,]", head["head"]) and not _AT_HEAD.search(before[: head.start()])):
+            return True
     last = re.search(r"\d[\d.,]*$", text[number[0] : number[1]])
-    whole = last is not None and re.fullmatch(r"\d{1,3}", last[0])
-    return bool(grouped or (whole and _GROUP_BEHIND.match(behind)))
+    if last is None or not re.fullmatch(r"\d{1,3}(?:[.,]\d{1,4})?", last[0]):
+        return False
+    if _LISTED_BEHIND.match(behind) and "." not in last[0]:
+        return True
+    piece = _PIECE_BEHIND.match(behind)
+    if piece is None or piece["long"] or _NAMING.search(before):
+        return False
+    warm = dimension not in _TEMPERATURES and _WARMTH.match(behind[piece.end() :])
+    return not (warm and "." in last[0] and not _AT_HEAD.search(before))
 
 
-def _readings(text: str, start: int, end: int) -> list[_Reading]:
+_TEMPERATURES = frozenset({"kelvin", "degC"})
+# what is counted in thousands, so that "5.800 mg/kg" may be a European 5800
+_COUNTED = re.compile(r"^\s?(?:[mμu]?g\s?/\s?(?:kg|m|L|l)|kg\s?/\s?m|pp[mb]|Pa\b|k?J\s?/\s?(?:kg|mol)|毫克)")
+_EUROPEAN = re.compile(r"(?<![\d.,])(?:\d{1,3}(?:\.\d{3})+,\d|[1-9]\d*,\d{1,2}(?![\d,])|\d{1,3}(?:\.\d{3}){2,})")
+
+
+def _thousands(text: str, number: str, unit: str) -> bool:
+    """Whether a number may be one with a point between its thousands ("24.000 Pa"), which is left out."""
+    if not re.fullmatch(r"[-+–—]?\s?[1-9]\d{0,2}\.\d{3}", number):
+        return False
+    if number.endswith(".000"):
+        return bool(unit.strip()) and not re.match(r"\s?(?:g\s?/|g\s?[·.]|kg\s?/\s?L)", unit)
+    return bool(_COUNTED.match(unit)) and (number.endswith("0") or bool(_EUROPEAN.search(text)))
+
+
+# "-20 °C (c.c.) to 4 °C": a remark within a range
+_RANGE_BEHIND = re.compile(r"\s*\([^()]*\)\s*(?:~|–|—|to\b|至|到)\s*[-–—+]?\s?\d", re.IGNORECASE)
+_RANGE_BEFORE = re.compile(r"\d\s?[^\s\d(),;]{0,6}\s*\([^()]*\)\s*(?:~|–|—|\bto|至|到)\s*$", re.IGNORECASE)
+
+
+def _readings(text: str, start: int, end: int, dimension: str = "") -> list[_Reading]:
     matches = [m for m in _QUANTITY.finditer(text, start, end) if not _chained(m)]
-    return [r for m in matches if (r := _reading(m)) is not None]
+    return [r for m in matches if (r := _reading(m, dimension)) is not None]
 
 
 _AGAIN = re.compile(r"\s*[~–—-]\s*\d")
@@ -313,7 +359,7 @@ def _chained(match: re.Match[str]) -> bool:
     return led and bool(_BEFORE_IT.search(text[max(0, match.start() - 8) : match.start()]))
 
 
-def _reading(match: re.Match[str]) -> _Reading | None:
+def _reading(match: re.Match[str], dimension: str) -> _Reading | None:
     text = match.string
     said = match["op"] or ""
     if said == ">" and re.search(r"</?su[bp]$", text[: match.start("op")]):
@@ -329,7 +375,13 @@ def _reading(match: re.Match[str]) -> _Reading | None:
         and re.match(r"[\d.,]\d", text[end:])
     ):
         return None  # a longer number that the pattern did not understand
-    if _torn(text, match.start("low"), end, (match.start("low"), _number_end(match))):
+    if _torn(text, match.start("low"), end, (match.start("low"), _number_end(match)), dimension):
+        return None
+    if any(_thousands(text, match[name], match["unit"] or "") for name in ("low", "high") if match[name]):
+        return None
+    if not match["high"] and (
+        _RANGE_BEHIND.match(text, end) or _RANGE_BEFORE.search(text[max(0, begin - 40) : begin])
+    ):
         return None
     low = parse_number(match["low"])
     if low is None:
@@ -418,7 +470,7 @@ def _tidy(value: float) -> float:
 def _segment(
     text: str, start: int, end: int, dimension: str, default_unit: str, bare: bool
 ) -> list[Quantity]:
-    readings = _readings(text, start, end)
+    readings = _readings(text, start, end, dimension)
     fallback = parse_unit(default_unit) if default_unit else None
     wanted: list[tuple[_Reading, Unit | None]] = []
     others: list[_Reading] = []

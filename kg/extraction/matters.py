@@ -569,7 +569,7 @@ _APART = re.compile(
 _NO_REACTION = re.compile(
     r"与(?P<zh>[一-鿿、A-Za-z]{1,16}?)(?:持续)?(?:不|不会|并不|均不)(?:持续)?(?:发生)?(?:任何)?(?:化学|(?P<hard2>剧烈|激烈|猛烈|强烈|危险))?(?:的)?反应"
     r"|不会?与(?P<zh2>[一-鿿、A-Za-z]{1,16}?)(?:持续)?(?:发生)?(?P<hard>剧烈|激烈|猛烈|强烈|爆炸性|危险)?(?:的)?(?:化学)?反应"
-    r"|(?:does|do|will) not react with (?P<en>[^.;:]{2,80}?)(?=,? (?:and (?:is|are)|even|but|unless|except|when|at|under|below|if)\b|,? and it\b|[.;:]|$)",
+    r"|(?:does|do|will) not react with (?P<en>[^.;:]{2,80}?)(?=,? (?:and (?:is|are)|even|but|unless|except|when|at|under|below|above|if|until|without|provided|as long as|only|in the absence|however|though|although)\b|,? and it\b|[.;:]|$)",
     re.IGNORECASE,
 )
 _PRODUCT = re.compile(
@@ -635,6 +635,39 @@ def _apart(ctx: Context, sentence: Sentence, words: str) -> list[Draft]:
 _HEDGED = re.compile(r"一般|通常|几乎|基本上?|大多|很少|极少|往往|不易|不容易|难以")
 
 
+# what limits a "does not react" from behind ("除非有酸存在", "（常温）", "but decomposes slowly above 200 °C")
+_LIMITS_IT = re.compile(
+    r"\s*\((?P<bracket>[^()]+)\)"
+    r"|\s*[,，;；]?\s*(?P<zh>(?:除非|除了?|但|然而|不过|可是|而|仅|只|若|如|当|直[到至]|一旦|前提|条件|以|限于?|适用于|在|于)[^。;；\n]*)"
+    r"|\s*[,，;；]?\s*(?P<later>(?:[^,，。;；\n]{0,8}(?:加热|受热|遇热|高温|升温|常温|室温|低温|℃|潮湿|催化|[时下中后内])[^,，。;；\n]*)(?:[,，][^,，。;；\n]*(?:反应|分解|水解|作用|生成|产生)[^,，。;；\n]*)?)"
+    r"|,?\s*(?P<en>(?:unless|except|when|at|under|below|above|if|until|without|provided|as long as|only|in the absence)\b[^.;,]*)"
+    r"|[,;]?\s*(?P<but>(?:but|however|though|although|while)\b[^.;]*)",
+    re.IGNORECASE,
+)
+_OF_ANOTHER = re.compile(
+    r"(?:但是?|而|然而|不过|可是)[,，]?(?:可以?|能够?|会|也|却|易|极易)*(?:剧烈|缓慢|激烈)?(?:[与和跟同遇](?P<zh>[一-鿿A-Za-z]{1,12})|(?:腐蚀|溶于|溶解|不?溶于)(?P<in>[一-鿿]*))"
+    r"|(?:but|however|while|though|although),?\s*(?:it\s+)?(?:(?:does|will|can|may|readily|rapidly|slowly|vigorously|violently)\s+)*(?:(?:reacts?|interacts?)\s+(?:\w+ly\s+)?with|attacks?|dissolves?(?: in)?|corrodes?)\s+(?P<en>[^.;,]+)",
+    re.IGNORECASE,
+)
+
+
+def _limited_behind(behind: str, denied: str) -> tuple[int, int] | None:
+    """Where the words behind a denied reaction say when it holds, or when it does not; None where they say nothing.
+
+    What they say of other matter ("不与水反应，但与氯仿剧烈反应") limits nothing.
+    """
+    found = _LIMITS_IT.match(behind)
+    if found is None:
+        return None
+    group = next(name for name in ("bracket", "zh", "later", "en", "but") if found[name] is not None)
+    other = _OF_ANOTHER.match(found[group])
+    met = next((words for words in other.groups() if words), "") if other else ""
+    if met and not any(part and part in met for part in re.split(r"[、或和及]|\b(?:or|and)\b", denied.strip())):
+        return None
+    start, end = found.span(group)
+    return start, end - (len(found[group]) - len(found[group].rstrip(" ,，")))
+
+
 def _no_reaction(ctx: Context, sentence: Sentence, words: str, focus: Focus) -> list[Draft]:
     """An explicit negative. What it holds under ("常温下", "dry") is kept as its condition."""
     drafts = []
@@ -647,12 +680,10 @@ def _no_reaction(ctx: Context, sentence: Sentence, words: str, focus: Focus) -> 
         conditions = {} if pronoun else _circumstances(ctx, before)
         if conditions is None or (focus is Focus.OTHER and not before):
             continue
-        later = re.match(
-            r",?\s*((?:unless|except|when|at|under|below|if)\b[^.;,]*)", words[match.end() :], re.IGNORECASE
-        )
+        later = _limited_behind(words[match.end() :], match[group])
         if later:
-            at = sentence.start + match.end() + later.start(1)
-            conditions = {**conditions, "when": ctx.text(at, at + len(later[1])).strip()}
+            at = sentence.start + match.end()
+            conditions = {**conditions, "when": ctx.text(at + later[0], at + later[1])}
         if match["hard"] or match["hard2"]:  # what is denied is a violent reaction, not any
             shown = "hard" if match["hard"] else "hard2"
             at = sentence.start + match.start(shown)
