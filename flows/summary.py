@@ -46,6 +46,7 @@ def status(catalogue: Catalogue, settings: dict[str, Any] | None = None) -> dict
         return {
             "pages": sum(pages.values()),
             "pages_by_state": pages,
+            "pages_for_links": _count(db, Page.page_id, Page.state == "kept", Page.role != "content"),
             "documents": {state: documents.get(state, 0) for state in DOCUMENT_STATES},
             "references": _count(db, Document.document_id, Document.kind == "reference"),
             "rejected_because": _counts(
@@ -73,8 +74,8 @@ def _counts(db: DbSession, query: Any) -> dict[str, int]:
     return {str(key): int(n) for key, n in sorted(db.execute(query).all())}
 
 
-def _count(db: DbSession, column: Any, condition: Any) -> int:
-    return int(db.scalar(select(func.count(column)).where(condition)) or 0)
+def _count(db: DbSession, column: Any, *conditions: Any) -> int:
+    return int(db.scalar(select(func.count(column)).where(*conditions)) or 0)
 
 
 def _models(db: DbSession) -> dict[str, Any]:
@@ -151,7 +152,11 @@ def lines(figures: dict[str, Any], stages: dict[str, Any]) -> list[tuple[str, st
     documents = figures["documents"]
     why = ", ".join(f"{reason} {n}" for reason, n in figures["rejected_because"].items())
     result = [
-        ("pages", f"{figures['pages']} ({_joined(figures['pages_by_state'])})"),
+        (
+            "pages",
+            f"{figures['pages']} ({_joined(figures['pages_by_state'])}), "
+            f"{figures['pages_for_links']} of them search pages or sitemaps, read for their links only",
+        ),
         ("documents kept", str(documents["kept"])),
         (
             "documents not kept",
