@@ -19,8 +19,8 @@ from pydantic import BaseModel, Field
 
 from chunking.grounding import Bound, bound_values, denial_changed, unproved
 from chunking.matters import Asked
-from chunking.sentences import split_sentences
 from chunking.scopes import missing_scopes
+from chunking.sentences import split_sentences
 from chunking.subjects import fold_names, mentions, places
 from chunking.terms import terms
 from corpus.units import UNIT_PATTERN, parse_unit

@@ -23,7 +23,7 @@ Method = Literal[
 class ChunkSettings(BaseModel):
     """Which methods cut the documents, and how. Sizes and windows are in the token counter in force."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     methods: list[Method] = Field(
         default=["fixed", "sentence", "semantic", "qchunker", "hichunk"],

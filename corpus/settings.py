@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 class ChemicalSettings(BaseModel):
     """The name repository."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     lists: tuple[str, ...] = Field(
         default=("IARC", "NTP", "NFPA 497", "IEC 60079-20-1", "Ontario"),
@@ -26,7 +26,7 @@ class ChemicalSettings(BaseModel):
 class QualitySettings(BaseModel):
     """The quality score (0-5) and what is kept."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     threshold: float = Field(default=3.0, ge=0, le=5, description="Documents that score above it are kept.")
     sample_windows: int = Field(default=6, ge=1, description="Windows of a long document that are scored.")
@@ -36,7 +36,7 @@ class QualitySettings(BaseModel):
 class RefinementSettings(BaseModel):
     """The sliding window of refinement."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     window: int = Field(default=1800, ge=50, description="Tokens (`words`) per window.")
     overlap: int = Field(default=200, ge=0, description="Tokens (`words`) that two windows share at most.")
@@ -51,7 +51,7 @@ class RefinementSettings(BaseModel):
 class DuplicateSettings(BaseModel):
     """Near-duplicates: MinHash LSH on 5-gram shingles, containment."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     threshold: float = Field(default=0.8, gt=0, le=1, description="Jaccard similarity of near-duplicates.")
     containment: float = Field(
@@ -64,7 +64,7 @@ class DuplicateSettings(BaseModel):
 class CleaningSettings(BaseModel):
     """Limits of the cleaner's child process and of the guards."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     seconds: float = Field(default=60.0, gt=0, description="Wall time per page before the child is killed.")
     max_bytes: int = Field(default=32 * 1024 * 1024, gt=0, description="Largest page that is parsed.")
@@ -73,7 +73,7 @@ class CleaningSettings(BaseModel):
 class CorpusSettings(BaseModel):
     """Section ``[corpus]``."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     chemicals: ChemicalSettings = Field(default_factory=ChemicalSettings, description="The name repository.")
     cleaning: CleaningSettings = Field(default_factory=CleaningSettings, description="Limits of the cleaner.")

@@ -125,13 +125,45 @@ def sides_of(finding: Finding) -> dict[str, Stated]:
     return {LEFT: pair[0], RIGHT: pair[1]}
 
 
+class ContradictionError(SettingsError):
+    """A decision overrules a value that another one lets stand, or the reverse. ``rows``: those decisions."""
+
+    def __init__(self, rows: Sequence[ReviewDecision]) -> None:
+        told = "; ".join(
+            f"{row.decided_by} decided {row.choice} ({row.decision_id[:12]}): {row.why}" for row in rows
+        )
+        super().__init__(f"this contradicts standing decisions on the same values: {told}")
+        self.rows = list(rows)
+
+
+def _stands(choice: str) -> tuple[str, ...]:
+    return {LEFT: (LEFT,), RIGHT: (RIGHT,), BOTH: (LEFT, RIGHT)}.get(choice, ())
+
+
+def contradicted(session: Session, finding: Finding, choice: str) -> list[ReviewDecision]:
+    """Standing decisions on other pairs that let a value stand which a choice overrules, or the reverse, by id."""
+    shown = {side: set(statements(session, stated)) for side, stated in sides_of(finding).items()}
+    stand = {key for side in _stands(choice) for key in shown[side]}
+    fall = {key for side, keys in shown.items() if side not in _stands(choice) for key in keys}
+    own = conflict_key(finding)
+    return [
+        row for row in reviews.standing(session, "conflicts")
+        if row.item_id != own
+        and (fall & {key for side in _stands(row.choice) for key in row.detail[side]["statements"]}
+             or stand & overruled_of(row).keys())
+    ]  # fmt: skip
+
+
 def decide_conflict(
-    session: Session, finding: Finding, choice: str, *, why: str, by: str, seen: str = "", name: str = ""
-) -> ReviewDecision:
+    session: Session, finding: Finding, choice: str, *, why: str, by: str, seen: str = "", name: str = "",
+    although: Iterable[str] = (),
+) -> ReviewDecision:  # fmt: skip
     """Record which of two values stands: left, right, both or none.
 
-    Takes effect with the next ``hchem run graph``. Raises SettingsError for another answer,
-    DecidedError where somebody else was first.
+    ``although``: ids of the decisions on other pairs with the same values that this one is known
+    to contradict; they stay, and what any of them overrules stays overruled. Takes effect with
+    the next ``hchem run graph``. Raises SettingsError for another answer, DecidedError where
+    somebody else was first, ContradictionError for a contradiction that ``although`` does not name.
     """
     if choice not in VERDICTS:
         raise SettingsError(f"{choice!r} is no answer; one of {', '.join(VERDICTS)}")
@@ -139,6 +171,13 @@ def decide_conflict(
     last = reviews.latest(session, "conflicts", key)
     earlier = overruled_of(last) if last is not None and last.state == reviews.STANDING else {}
     detail: dict[str, Any] = {"substance": finding.subject, "name": name, "what": finding.what}
+    if against := contradicted(session, finding, choice):
+        if not {row.decision_id for row in against} <= set(although):
+            reviews.cleaned_reason(why, by)  # what is missing is told first
+            if last is not None and last.decision_id != seen:
+                raise reviews.DecidedError(last)
+            raise ContradictionError(against)
+        detail["although"] = [row.decision_id for row in against]
     for side, stated in sides_of(finding).items():
         found = statements(session, stated)
         before = (last.detail.get(side) or {}).get("statements", {}) if last is not None and earlier else {}

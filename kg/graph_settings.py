@@ -15,7 +15,7 @@ _SCHEMES = ("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc")
 class GraphSettings(BaseModel):
     """Where the graph lives. Without ``uri`` the platform starts its own Bolt server on loopback."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     uri: str | None = Field(
         default=None, description="Bolt address of a Neo4j server (bolt://… or neo4j://…); unset: embedded"
@@ -72,7 +72,7 @@ class GraphSettings(BaseModel):
 class QuestionSettings(BaseModel):
     """What questions are made, how many, and how they are divided."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     seed: int = Field(default=0, description="Seed of every sampling order and of the split")
     at_most: int = Field(
@@ -127,4 +127,16 @@ class QuestionSettings(BaseModel):
                 raise ValueError(f"{name!r} is none of the kinds and languages {', '.join(known)}")
             if most < 0:
                 raise ValueError(f"a number of questions cannot be {most}")
+        return given
+
+    @field_validator("languages")
+    @classmethod
+    def _worded(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        if not given:
+            raise ValueError("no language is left to word questions in; zh, en or both")
+        for language in given:
+            if language not in ("zh", "en"):
+                raise ValueError(f"there are no questions in {language!r}; zh, en or both")
+        if len(set(given)) < len(given):
+            raise ValueError(f"a language is named twice: {', '.join(given)}")
         return given

@@ -14,7 +14,7 @@ Retrieval = Literal["lexical", "dense", "hybrid"]
 class VectorSettings(BaseModel):
     """Where the vector index lives. It is a projection and can be dropped at any time."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     uri: str | None = Field(
         default=None,
@@ -46,7 +46,7 @@ class VectorSettings(BaseModel):
 class EvaluationSettings(BaseModel):
     """How chunk methods are compared: the same questions, retrieval and token budget for all."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     max_questions: int = Field(
         default=200, ge=1, description="Questions evaluated; of more, a seeded subset in hash order is taken"

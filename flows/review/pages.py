@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
@@ -24,7 +24,7 @@ from starlette.types import ASGIApp
 from corpus import reviews
 from corpus.catalogue import Catalogue
 from corpus.catalogue.leases import is_dead
-from corpus.catalogue.tables import Document, EntityDecision, Lease, Question, Run, now
+from corpus.catalogue.tables import Document, EntityDecision, Lease, Question, ReviewDecision, Run, now
 from corpus.curating import decided as documents
 from corpus.errors import PlatformError, SettingsError, TransientError
 from corpus.ids import digest
@@ -213,6 +213,8 @@ class Review:
         with self.catalogue.reading() as session:
             counts = queues.counts(session, self.computed)
         late = queues.to_apply(self.catalogue)
+        if counts["questions"] and not late:  # a run of the graph alone took evidence from them
+            late = ["questions"]
         command = f"hchem refresh --from-stage {late[0]}" if late else ""
         return self._render(given, "overview.html.j2", counts=counts, command=command)
 
@@ -308,8 +310,13 @@ class Review:
 
     # --- items ---------------------------------------------------------------------------------
 
-    def item(self, given: Given, status: int = 200, refusal: str = "") -> Response:
-        """An item with its evidence, earlier decisions on it, and the form that decides."""
+    def item(
+        self, given: Given, status: int = 200, refusal: str = "", against: Sequence[ReviewDecision] = ()
+    ) -> Response:
+        """An item with its evidence, earlier decisions on it, and the form that decides.
+
+        ``against``: the decisions that the one that was sent would contradict; sent again, it is recorded.
+        """
         queue = self._queue(given)
         item = str(given.request.path_params["item"])
         with self.catalogue.reading() as session:
@@ -322,6 +329,8 @@ class Review:
                 seen=last.decision_id if last is not None else "",
                 stands=last is not None and last.state == reviews.STANDING,
                 refusal=refusal, why=given.text("why"),
+                against=[one for row in against if (one := history.line(session, row.decision_id))],
+                tried=given.text("choice") if against else "",
                 place={name: given.text(name) for name in ("q", "kind", "at") if given.text(name)}, **values,
             )  # fmt: skip
 
@@ -394,6 +403,8 @@ class Review:
                 made = getattr(self, f"_decide_{queue}")(session, item, given)
         except reviews.DecidedError as error:
             return self._first(given, error.row.decided_by, error.row.at, error.row.choice, error.row.why)
+        except decided.ContradictionError as error:
+            return self.item(given, 409, against=error.rows)
         except SettingsError as error:
             if queue == "identity" and (other := self._answered(item)):
                 return self._first(given, other.decided_by, other.at, other.kind, other.why)
@@ -444,7 +455,7 @@ class Review:
         name, finding = found
         return decided.decide_conflict(
             session, finding, given.text("choice"), why=given.text("why"), by=given.by, seen=given.text("seen"),
-            name=name,
+            name=name, although=given.text("although").split(","),
         ).decision_id  # fmt: skip
 
     def _decide_questions(self, session: Session, item: str, given: Given) -> str:

@@ -195,6 +195,13 @@ _WORDS: dict[str, tuple[str, str]] = {
         "While you looked at this item, {by} decided it at {at}: {choice}. Why: {why}. "
         "Your decision was not recorded.",
     ),
+    "contradicts": (
+        "尚未记录。“{choice}”与对相同数值的下列有效决定相矛盾：一个决定推翻了另一个决定认可的数值；被任一有效决定推翻的数值都不再使用。"
+        "请先查看或撤销它们；再次发送则照样记录。",
+        "Not recorded yet. “{choice}” contradicts the following standing decisions on the same values: one overrules a "
+        "value that another lets stand, and what any standing decision overrules is not used. "
+        "Look at them or take them back first; sent once more, it is recorded all the same.",
+    ),
     "look_again": ("重新查看此条目", "Look at the item again"),
     "refused": ("没有记录：{why}", "Not recorded: {why}"),
     "busy": (

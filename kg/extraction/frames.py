@@ -57,6 +57,8 @@ def _framed_at(draft: Draft, plain: str, quote: _Span, anchor: _Span) -> bool:
             or _reference(draft, before, after)
             or _of_an_additive(before)
             or bool(_AKIN.search(re.split(r"[,，;；:：(\[]", before)[-1]))
+            or bool(_AKIN_BEHIND.match(after))
+            or (draft.relation is Relation.HAS_MEASUREMENT and _watered(before, after))
             or _behind_no_data(draft, cell)
             or _behind_other_label(draft, cell)
             or _other_basis(draft, after)
@@ -255,6 +257,26 @@ _AKIN = re.compile(
     r"共沸|恒沸|\bazeotrop|异构体|二聚体|三聚体|单体|聚合物|衍生物|类似物|同系物|水合物|代谢(?:产)?物|(?:钠|钾|钙|铵|盐酸|硫酸)盐|\b(?:dimer|trimer|oligomer|polymer|monomer|isomer|homolog(?:ue)?|hydrate|derivative|analog(?:ue)?|metabolite|hydrochloride|(?:sodium|potassium|calcium|ammonium) salt)s?\b",
     re.IGNORECASE,
 )
+# "56 °C for the azeotrope with water", "100 ppm for its dimer", "56℃的是其与甲醇的共沸物"
+_AKIN_BEHIND = re.compile(
+    rf"^\s*(?:[(\[][^()\[\]]*?(?:{_AKIN.pattern})|[,，]?\s*(?:for|of|as|in)\s+(?:[a-z]+ ){{0,4}}?(?:{_AKIN.pattern})"
+    rf"|[,，]?\s*(?:的?(?:是|为|系|属)|的)[^,，。;；]{{0,16}}?(?:{_AKIN.pattern}))",
+    re.IGNORECASE,
+)
+# water in the substance: a share that is not the substance's own ("-18 ℃（含水10%）")
+_WATERED = re.compile(
+    r"(?:含水|水分|含湿|水的?含量|加水)(?:量|率|约|为|至|[:：])*\s?[~≈<>≤≥]?\s?\d[\d.]*\s?%|\d\s?%\s?(?:的)?(?:水(?!溶)|水分)"
+    r"|\d\s?(?:%|percent|wt ?%|vol ?%)\s?(?:of )?(?:water|moisture)\b|\b(?:water|moisture)(?: content)?(?: of|:| =)?\s?[~≈<>≤≥]?\s?\d[\d.]*\s?%",
+    re.IGNORECASE,
+)
+
+
+def _watered(before: str, after: str) -> bool:
+    near = re.split(r"[,，;；:：]", before)[-1]
+    bracket = re.match(r"\s*[(\[][^()\[\]]*", after)
+    return bool(_WATERED.search(near) or _WATERED.search(bracket[0] if bracket else segment_after(after)))
+
+
 _FIRST_PART = re.compile(r"^(?:[^:：;；]{1,60}[:：])?\s*(?P<first>[^;；(（,，。]+?)\s*[;；(（,，。]")
 _NOT_GIVEN = re.compile(
     r"^(?:不(?:可)?燃(?:烧|液体|气体)?|非易燃|无闪点|(?:not|non)[- ]?(?:flammable|combustible)|(?:does|do) not apply|not (?:given|required|measured|applicable|available|determined|known)|none|无|不适用|未测定?|不存在)$",

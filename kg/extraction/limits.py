@@ -31,6 +31,24 @@ _OF_BODY = re.compile(r"(?P<body>OSHA|ACGIH|NIOSH)\s*(?=\d)")
 _FAMILY = re.compile(
     rf"(?<![A-Za-z])(?:(?P<family>PEL|REL|TLV|MAK|WEL|AGW|OEL|PC|MAC)(?![A-Za-z])|(?P<body>{_BODY})(?![A-Za-z]))"
 )
+# a country, state, union or body of which the lists of families know nothing, and what is no air at work
+_SETTER = re.compile(
+    r"Cal\s?/\s?OSHA|Cal[- ]OSHA|\b(?:California|Washington(?: State)?|Oregon|Minnesota|Michigan|Hawaii|Alaska|Tennessee|Vermont|Alberta|Ontario|Qu[eé]bec|British Columbia|Manitoba|Saskatchewan"
+    r"|Canada|Mexico|Brazil|Argentina|Chile|Australia|New Zealand|Korea|Singapore|Malaysia|India|Thailand|Philippines|Vietnam|Indonesia|Israel|Turkey|South Africa"
+    r"|Ireland|Spain|Italy|Portugal|Greece|Netherlands|Belgium|Luxembourg|Switzerland|Austria|Poland|Czech(?: Republic|ia)?|Slovakia|Hungary|Romania|Bulgaria|Croatia|Slovenia"
+    r"|Denmark|Sweden|Norway|Finland|Iceland|Estonia|Latvia|Lithuania|Ukraine|EU|European(?: Union)?|SCOEL|IOELV|BOELV|ECHA|HSE|DFG|JSOH|MSHA|AIHA|HSIS|SUVA|EH40|TRGS ?900|Great Britain|British|German|French|Japanese|Swiss|Swedish|Canadian|Australian|State)\b(?! of the art)"
+    r"|加州|加利福尼亚|华盛顿州|安大略|魁北克|阿尔伯塔|加拿大|墨西哥|巴西|澳大利亚|澳洲|新西兰|韩国|朝鲜|新加坡|马来西亚|印度|泰国|菲律宾|越南|以色列|土耳其|南非"
+    r"|爱尔兰|西班牙|意大利|葡萄牙|希腊|荷兰|比利时|瑞士|奥地利|波兰|捷克|匈牙利|罗马尼亚|丹麦|瑞典|挪威|芬兰|乌克兰|欧洲|欧共体|我国台湾"
+)
+_NOT_AIR = re.compile(
+    r"水体|水中|地[表面下]水|饮用水|海水|废水|污水|渔业|土壤|食品|尿|血|\b(?:drinking|surface|waste|ground|sea) ?-?water\b|\b(?:in|of) water\b|\bsoil\b|\bfood\b|\burine\b|\bblood\b|居住区|居民区|大气",
+    re.IGNORECASE,
+)
+# what is only put forward ("NIC-2025 TLV-TWA")
+_PUT_FORWARD = re.compile(
+    r"\bNIC\b|\bnotice of intended|\bintended change|\bpropos(?:ed?|es|al|ing)\b|\bdraft\b|\bunder (?:review|study|consideration)\b|拟议|拟[订定改修]|草案|征求意见|提议|建议稿|预告",
+    re.IGNORECASE,
+)
 _FAMILY_OF = {"OSHA": "PEL", "NIOSH": "REL", "ACGIH": "TLV"}
 _SORT_OF = {"ST": "STEL", "CEILING": "C"}
 _JURISDICTION = {
@@ -68,7 +86,12 @@ def body_named(words: str) -> str:
 
 
 def whole_kind(kind: str, beside: str) -> str:
-    """The kind of a limit of which a cell gives only the sort, with the family that the cells beside it name."""
+    """The kind of a limit of which a cell gives only the sort, with the family that the cells beside it name.
+
+    "" where they name somebody whom the lists do not know.
+    """
+    if _set_elsewhere(_Label("", "", 0), beside, kind):
+        return ""
     return _kind_said(_Label("", "", 0), kind, beside)
 
 
@@ -85,7 +108,8 @@ def limit_kind(kind: str, body: str = "", *, chinese: bool = True) -> tuple[str,
     if plain.startswith("PC-") or body.startswith("GBZ"):
         return plain, "CN"
     if plain.startswith("PEL"):
-        return plain, "US-OSHA"
+        whose = _JURISDICTION.get(body, "US-OSHA")
+        return plain, "US-OSHA" if whose == "US" else whose
     if plain.startswith("REL") or plain == "IDLH":
         return plain, "US-NIOSH"
     if plain.startswith("TLV"):
@@ -140,11 +164,31 @@ _SAID_IN_LABEL = (
 def _family(label: _Label, words: str) -> str:
     """The family of limits that words before a value speak of last ("OSHA PEL: TWA 5 ppm"); "" where none of ours."""
     prefix = _FIELD_PREFIX.get(label.field, "")
-    named = list(_FAMILY.finditer(f"{label.words} {label.before} {words}"))
+    said = f"{label.words} {label.before} {words}"
+    named = list(_FAMILY.finditer(said))
     if not named:
         return prefix
     family = named[-1]["family"] or _FAMILY_OF.get(named[-1]["body"], "")
     return family if family in {"PEL", "REL", "TLV"} else ""
+
+
+def _set_elsewhere(label: _Label, words: str, kind: str) -> bool:
+    """Whether words before a kind of limit give it to somebody we do not know, to another medium, or to a proposal."""
+    said = f"{label.words} {label.before} {words}"
+    clause = re.split(r"[;；。]|\.\s+(?=[A-Z])", said)[-1]
+    if _PUT_FORWARD.search(clause) or (kind in {"MAC", "TWA", "STEL"} and _NOT_AIR.search(clause)):
+        return True
+    # who is named last holds over semicolons for a sort alone ("Cal/OSHA: PEL 5 ppm; STEL 7 ppm")
+    reach = said if re.fullmatch(_SORTS, kind) else clause
+    setters = list(_SETTER.finditer(reach))
+    if not setters or (kind == "MAK" and re.fullmatch("German|DFG|TRGS ?900", setters[-1][0])):
+        return False
+    known = [found.start() for found in _KNOWN.finditer(reach)]
+    return not known or setters[-1].end() > known[-1]
+
+
+# somebody whom we know, or a family of limits that is his
+_KNOWN = re.compile(rf"(?<![A-Za-z])(?:{_BODY}|ACGIH|TLV|(?:PC|GBZ)(?=[-\s\d]))(?![A-Za-z])")
 
 
 def _kind_said(label: _Label, kind: str, before: str) -> str:
@@ -181,13 +225,23 @@ def _limits(ctx: Context, start: int, end: int, sds: int | None, label: _Label) 
         if _PAST.search(clause) or _PAST.search(match["note"] or ""):
             continue
         stop = matches[index + 1].start() if index + 1 < len(matches) else len(words)
+        if _set_elsewhere(label, words[: match.start("kind")], match["kind"]) or _PUT_FORWARD.search(
+            match["note"] or ""
+        ):
+            continue
         kind = _kind_said(label, match["kind"], words[: match.start("kind")])
         if kind:
             body = match["body"] or _body_of(match["note"] or "")
             drafts += _values(
                 ctx, start, words, (match.start(), match.end(), stop), kind, body, sds, match["note"] or ""
             )
-    if not matches and not drafts and (kind := _labelled_kind(label)) and not _PAST.search(label.words):
+    if (
+        not matches
+        and not drafts
+        and (kind := _labelled_kind(label))
+        and not _PAST.search(label.words)
+        and not _set_elsewhere(label, "", kind)
+    ):
         twa = re.search(r"\((TWA|STEL|C)\)", words)
         body = _body_of(label.words)
         kind = f"{kind}-{twa[1]}" if twa and kind in _FIELD_PREFIX.values() else kind
@@ -321,7 +375,7 @@ def _limit(
     start, at, stop = places
     part = re.split(r"[;；。]|\.\s+(?=[A-Z])", words[at:stop])[0]
     quantity = concentration(part, unit)
-    if quantity is None or quantity.start > 3 or named_behind(ctx, part[quantity.end :]):
+    if quantity is None or _lead_words(part[: quantity.start]) or named_behind(ctx, part[quantity.end :]):
         return None
     rest = part[quantity.end :]
     sort = _sort_behind(rest)
@@ -362,6 +416,11 @@ def _limit(
     return draft, at + reach
 
 
+def _lead_words(words: str) -> bool:
+    """Whether something is said before a value, so that it may be another's ("德国：500 ppm")."""
+    return len(words) > 3 or bool(re.search(r"[A-Za-z一-鿿]", words))
+
+
 def _clause_end(part: str, reach: int) -> int:
     """The end of the words behind a value: what follows a comma and begins with a figure is another value's."""
     more = re.compile(r"[,，]\s*(?=[<≤]?\s?\d)").search(part, reach)
@@ -383,6 +442,8 @@ def _with_remarks(
     for remark in remarks:
         plain = shadow(remark).strip()
         over = _DURATION.match(plain)
+        if _OF_OTHER.match(plain):
+            continue  # "（乙醇：1000 mg/m³）"
         if over:  # "Ceiling (15 min): 5 ppm" is no ceiling over 10 min
             conditions["duration"] = over[1].strip()
         elif (
@@ -409,6 +470,9 @@ def _with_remarks(
         value["conditions"] = conditions
     return name, jurisdiction, value
 
+
+# a bracket that gives another substance's value
+_OF_OTHER = re.compile(r"^[^:\d]{1,30}:\s*[<≤>≥]?\s?\d")
 
 # the kind said once more in words
 _KIND_WORDS = re.compile(

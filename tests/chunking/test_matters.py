@@ -202,6 +202,17 @@ def test_no_answer_where_there_is_none(
     assert not reply.note
 
 
+@pytest.mark.parametrize(
+    "question", ["What is the flash point of acetone in Japan?", "日本丙酮的闪点是多少？"]
+)
+def test_what_a_question_is_limited_to_is_told_where_no_page_has_it(
+    catalogue: Catalogue, tmp_path: Path, labels: Lexicon, question: str
+) -> None:
+    reply = _reply(catalogue, tmp_path, question, labels)
+    assert not reply.found
+    assert "Japan" in reply.note
+
+
 def test_without_the_lexicon_nothing_is_translated(catalogue: Catalogue, tmp_path: Path) -> None:
     assert not _reply(catalogue, tmp_path, "丙酮的闪点是多少？", None).found
     assert PAGES["acetone-en"][1] == "en"

@@ -341,6 +341,48 @@ def test_a_value_that_a_person_overruled_leaves_the_graph_and_comes_back_with_th
     assert run_graph(resolved)["graph.overrule"] == {}
 
 
+def test_a_decision_that_overrules_what_another_lets_stand_is_told_before_it_is_recorded(
+    resolved: Catalogue,
+) -> None:
+    from tests.flows.review.test_guard import Visitor
+
+    a_conflict(resolved)
+    pairs = [f for f in findings(resolved).values() if f.what == "flash_point" and f.subject == "67-56-1"]
+    assert len(pairs) > 1
+    first, second, shared = next(
+        (a, b, x.shown)
+        for a in pairs for b in pairs if a is not b
+        for x in sides_of(a).values() if x.shown in {y.shown for y in sides_of(b).values()}
+    )  # fmt: skip
+
+    def choice(finding: Finding, *, stands: bool) -> str:
+        side = next(name for name, one in sides_of(finding).items() if one.shown == shared)
+        return side if stands else {"left": "right", "right": "left"}[side]
+
+    with resolved.writing() as session:
+        made = decided.decide_conflict(session, first, choice(first, stands=True), **WHO).decision_id
+    against = choice(second, stands=False)
+    with resolved.reading() as session:
+        assert [row.decision_id for row in decided.contradicted(session, second, against)] == [made]
+        assert decided.contradicted(session, second, choice(second, stands=True)) == []
+        assert decided.contradicted(session, second, "both") == []
+        assert [row.decision_id for row in decided.contradicted(session, second, "none")] == [made]
+    with resolved.writing() as session, pytest.raises(decided.ContradictionError, match="contradicts"):
+        decided.decide_conflict(session, second, against, **WHO)
+
+    visitor, page = Visitor(resolved), f"/conflicts/{conflict_key(second)}"
+    answer = visitor.post(page, visitor.form(page, choice=against))
+    assert answer.status_code == 409
+    assert f"/history/{made}" in answer.text
+    with resolved.reading() as session:
+        assert len(reviews.standing(session, "conflicts")) == 1  # nothing recorded
+    answer = visitor.post(page, visitor.form(page, choice=against, although=made))
+    assert answer.status_code == 303
+    with resolved.reading() as session:
+        rows = {row.item_id: row for row in reviews.standing(session, "conflicts")}
+    assert rows[conflict_key(second)].detail["although"] == [made]
+
+
 def test_neither_and_both(resolved: Catalogue) -> None:
     key, finding = a_conflict(resolved)
     sides = sides_of(finding)
