@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unicodedata import category
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -173,7 +174,9 @@ def ask(
     Raises TerminalError where there are no chunks yet, SettingsError for an
     unknown method or an empty question; errors of index and model pass through.
     """
-    question = question.strip()
+    question = "".join(
+        c for c in " ".join(question.split()) if category(c) not in ("Cc", "Cf")
+    )  # unseen in a word
     if not question:
         raise SettingsError("the question is empty")
     progress("reading the chunks")

@@ -47,7 +47,7 @@ _STEM = (
     r"|butyr|valer|malon|succin|malen?|maleate|fumar|adip|chrom|mangan|permangan|molybd|tungst|vanad|alumin|titan|zinc"
     r"|stann|plumb|antimon|german|bismuth|ferr|ferri?cyan|ferrocyan|fulmin|picr|dithion|sulfon|sulphon|sulfam|xanth"
     r"|naphthen|carbam|uran|zircon|isocyan|thiocyan|gluc|bicarbon|persulf|acetyl|methox|ethox|propox|butox|alkox"
-    r"|stearo|octo|hexano|nitrit|peroxydisulf|undecylen|edet|ascorb|sorb|niob|tantal|rhen|perrhen"
+    r"|stearo|hydrox|octo|hexano|nitrit|peroxydisulf|undecylen|edet|ascorb|sorb|niob|tantal|rhen|perrhen"
 )
 _COUNT = r"hemi|mono|di|tri|tetra|penta|hexa|hepta|octa|nona|deca|sesqui|per|hypo|bi|poly|meta|ortho|pyro|thio|sub|super|hydro|hydrogen|iso|oxy|mon|tetr|pent|hex"
 _RADICAL = (
@@ -57,7 +57,7 @@ _RADICAL = (
 _SALT = rf"(?:{_COUNT})*(?:{_STEM})(?:ide|ate|ite)s?"
 _FOLLOWS = re.compile(
     r"(?:\s*\((?:i{1,3}|iv|vi{0,3}|\d[+-]?)\))?[\s-]+"
-    rf"(?:{_SALT}|(?:{_COUNT})?hydrate|[a-z]*hydrated|acids?|[a-z]{{2,}}(?:ic|ous|oic) (?:acids?|anhydride)|{_RADICAL}"
+    rf"(?:(?:(?:mono|di)?hydrogen\s+)?{_SALT}|(?:{_COUNT})?hydrate|[a-z]*hydrated|acids?|[a-z]{{2,}}(?:ic|ous|oic) (?:acids?|anhydride)|{_RADICAL}"
     r"|anhydride|salts?|esters?|ethers?|oximes?|imines?|alcoholates?|amalgams?|alloys?|alum|soaps?|nitriles?"
     r"|amines?|amides?|thiols?|mercaptans?|hydrazines?|sulfones?|sulphones?|silicofluorides?)(?![a-z0-9])"
 )
@@ -176,11 +176,11 @@ def _whole(text: str, start: int, end: int) -> tuple[int, int]:
     first, last = start, end
     if _LATIN.match(text[start]):
         before = text[max(0, start - 60) : start]
-        if _LATIN.match(before[-1:]) or before.endswith(("-", ") ")):
-            return _word(text, start, end)
         salt = _SALT_OF.search(text[start:end])
         if match := _BEFORE.search(before) or (_CATION.search(before) if salt else None):
             first = start - len(before) + match.start()
+        elif _LATIN.match(before[-1:]) or before.endswith(("-", ") ")):
+            return _word(text, start, end)
     else:
         while first and text[first - 1] in _MORPHEMES:
             first -= 1

@@ -324,7 +324,9 @@ def _torn(text: str, start: int, end: int, number: tuple[int, int], dimension: s
 _TEMPERATURES = frozenset({"kelvin", "degC"})
 # what is counted in thousands, so that "5.800 mg/kg" may be a European 5800
 _COUNTED = re.compile(r"^\s?(?:[mμu]?g\s?/\s?(?:kg|m|L|l)|kg\s?/\s?m|pp[mb]|Pa\b|k?J\s?/\s?(?:kg|mol)|毫克)")
-_EUROPEAN = re.compile(r"(?<![\d.,])(?:\d{1,3}(?:\.\d{3})+,\d|[1-9]\d*,\d{1,2}(?![\d,])|\d{1,3}(?:\.\d{3}){2,})")
+_EUROPEAN = re.compile(
+    r"(?<![\d.,])(?:\d{1,3}(?:\.\d{3})+,\d|[1-9]\d*,\d{1,2}(?![\d,])|\d{1,3}(?:\.\d{3}){2,})"
+)
 
 
 def _thousands(text: str, number: str, unit: str) -> bool:

@@ -246,6 +246,8 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = {
         "end", "quote", "page_quote", "language", "extractor", "confidence",
     ),
 }  # fmt: skip
+
+
 class _Lines:
     """A file of JSON lines, written as a stream; in place when it is whole."""
 

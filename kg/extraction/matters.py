@@ -104,7 +104,11 @@ def _joined(ctx: Context, span: Span) -> list[Span]:
     """ "酸类和碱类", "acids and bases": two items, unless the whole is one known name."""
     words = ctx.shadow(*span)
     whole = word_form(words)
-    if whole in agents() or whole in groups() or (group_term(words) and not re.search(r"和|及其[他它余]| and ", words)):
+    if (
+        whole in agents()
+        or whole in groups()
+        or (group_term(words) and not re.search(r"和|及其[他它余]| and ", words))
+    ):
         return [span]
     match = re.search(r"(?<![饱])[和及](?!其(?![他它余]))|\s+and\s+", words)
     if not match:
@@ -662,7 +666,9 @@ def _limited_behind(behind: str, denied: str) -> tuple[int, int] | None:
     group = next(name for name in ("bracket", "zh", "later", "en", "but") if found[name] is not None)
     other = _OF_ANOTHER.match(found[group])
     met = next((words for words in other.groups() if words), "") if other else ""
-    if met and not any(part and part in met for part in re.split(r"[、或和及]|\b(?:or|and)\b", denied.strip())):
+    if met and not any(
+        part and part in met for part in re.split(r"[、或和及]|\b(?:or|and)\b", denied.strip())
+    ):
         return None
     start, end = found.span(group)
     return start, end - (len(found[group]) - len(found[group].rstrip(" ,，")))
@@ -683,7 +689,11 @@ def _no_reaction(ctx: Context, sentence: Sentence, words: str, focus: Focus) -> 
         later = _limited_behind(words[match.end() :], match[group])
         if later:
             at = sentence.start + match.end()
-            conditions = {**conditions, "when": ctx.text(at + later[0], at + later[1])}
+            said = ctx.text(at + later[0], at + later[1])
+            if "when" not in conditions:
+                conditions = {**conditions, "when": said}
+            elif not re.match(r"但|而|然而|不过|but\b|however\b", said, re.IGNORECASE):
+                conditions = {**conditions, "note": said}  # "常温下不与水反应，除非有酸存在"
         if match["hard"] or match["hard2"]:  # what is denied is a violent reaction, not any
             shown = "hard" if match["hard"] else "hard2"
             at = sentence.start + match.start(shown)

@@ -49,7 +49,7 @@ _VIOLENT = re.compile(
 )
 # what a reaction needs, behind the names it is with ("与硝酸仅在加热时剧烈反应")
 _NEEDS = re.compile(
-    r"(?:仅|只)(?:有|能|会)?[^,，、]{1,16}$|(?:在|于|当)[^,，、在于]{1,12}(?<![下时中])$|(?:受热|加热|高温|共热|光照|遇热)$"
+    r"(?:仅|只)(?:有|能|会)?[^,，、]{1,16}$|(?:在|于|当)[^,，、在于]{1,12}$|(?:受热|加热|高温|共热|光照|遇热)$"
 )
 _HEATED = re.compile(r"([^,，。;；]*(?:时|下|条件下))[,，]?[^,，。;；]*$")
 
@@ -70,7 +70,9 @@ def _reactions(ctx: Context, sentence: Sentence, words: str, focus: Focus) -> It
         if group == "zh" and when:
             conditions["when"] = when[1].strip()
         later = re.match(
-            r",?\s*((?:only )?(?:when|if|at|above|under|unless|until|once|after|upon|on heating|on contact|in the presence|in contact)\b[^.;,]*)", words[match.end() :], re.IGNORECASE
+            r",?\s*((?:only )?(?:when|if|at|above|under|unless|until|once|after|upon|on heating|on contact|in the presence|in contact)\b[^.;,]*)",
+            words[match.end() :],
+            re.IGNORECASE,
         )
         if later:
             at = sentence.start + match.end() + later.start(1)

@@ -116,7 +116,9 @@ def _property(ctx: Context, entry: Entry, prop: Property) -> list[Draft]:
     if not quantities and prop is Property.DENSITY:
         return []  # without unit nobody knows what it is relative to
     if not quantities:
-        if prop is Property.SOLUBILITY_IN_WATER and re.search(r"water|水", entry.label_text, re.IGNORECASE):
+        torn = re.search(r"\d\s+\d", words)
+        named = re.search(r"water|水", entry.label_text, re.IGNORECASE)
+        if prop is Property.SOLUBILITY_IN_WATER and named and not torn:
             return _textual(ctx, entry, prop)
         return _unread(ctx, entry, prop)
     dissolved = prop is Property.SOLUBILITY_IN_WATER
@@ -499,8 +501,11 @@ _PROSE: tuple[tuple[str, str], ...] = (
     ("lower_explosive_limit", r"爆炸下限|lower explosive limit"),
     ("upper_explosive_limit", r"爆炸上限|upper explosive limit"),
     ("vapour_pressure", r"饱和蒸[气汽]压|蒸[气汽]压|vapou?r pressure"),
-    ("density", r"(?<!相对)(?<!蒸气)(?<!蒸汽)(?<!临界)(?<!堆积)(?<!松装)(?<!振实)(?<!表观)密度"
-        r"|(?<!relative )(?<!vapour )(?<!vapor )(?<!critical )(?<!bulk )(?<!tapped )(?<!apparent )density"),
+    (
+        "density",
+        r"(?<!相对)(?<!蒸气)(?<!蒸汽)(?<!临界)(?<!堆积)(?<!松装)(?<!振实)(?<!表观)密度"
+        r"|(?<!relative )(?<!vapour )(?<!vapor )(?<!critical )(?<!bulk )(?<!tapped )(?<!apparent )density",
+    ),
     ("relative_density", r"相对密度|比重|specific gravity|relative density"),
     ("vapour_density", r"相对蒸[气汽]密度"),
     ("molar_mass", r"相对分子质量|摩尔质量|分子量|molar mass|molecular (?:weight|mass)"),

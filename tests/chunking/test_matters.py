@@ -262,3 +262,12 @@ def test_a_name_of_a_mixture_is_none_of_the_pure_substance() -> None:
     assert names.named("formaldehyde solution") == {"mixture:3"}
     assert names.named("formaldehyde") == {"50-00-0"}
     assert "盐酸" not in names.names(["7647-01-0"])
+
+
+def test_what_cannot_be_seen_in_a_question_changes_no_answer(
+    catalogue: Catalogue, tmp_path: Path, labels: Lexicon
+) -> None:
+    plain = _reply(catalogue, tmp_path, "丙酮的闪点是多少？", labels)
+    assert plain.found
+    hidden = _reply(catalogue, tmp_path, "丙\u200b酮的\x00闪\x1b点\u202e是多少？", labels)
+    assert hidden.answer == plain.answer

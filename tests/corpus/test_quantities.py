@@ -394,12 +394,13 @@ def test_a_bracket_that_repeats_the_value_keeps_its_words(text: str) -> None:
     "text",
     [
         "3. 6 ℃", "-93. 7 ℃", "189. 3 kPa", "48 . 1 kPa", "48 ． 1 kPa", "3 .6 ℃", "1 ,5 %", "10 0 ℃",
+        "5 6.5 ℃", "1 8 ℃", "- 9 4 ℃", "– 94 ℃", "-1 17 ℃", "1 00.5 ℃", "7 90 kg/m³", "0.7 91 g/cm³", "1, 000 mg/m³", "–94·7 ℃",
         "1 780 mg/kg", "10 000 ppm", "12 500 mg/m³", "1 030.8 kJ/mol", "4 200-5 000 mg/kg", "5-10 000 mg/kg",
     ],
 )  # fmt: skip
 def test_a_number_that_a_blank_tore_apart_is_not_read(text: str) -> None:
     assert parse_quantities(text) == []
-    bare = re.match(r"[-\d., ．]+", text)
+    bare = re.match(r"[-–\d., ．·]+", text)
     assert bare
     assert parse_quantities(bare[0], default_unit="mg/kg") == []
 
@@ -408,6 +409,7 @@ def test_a_number_that_a_blank_tore_apart_is_not_read(text: str) -> None:
     ("text", "low"),
     [
         ("LD50 7060 mg/kg", 7060), ("LC50 500 ppm", 500), ("沸点 100 ℃", 100), ("12\u2009500 mg/kg", 12500),
+        ("pH 7 10 g/L", 10), ("GBZ 2.1 300 mg/m³", 300), ("Table Z-1 5 ppm", 5), ("- 10 ℃", -10),
         ("1,780 mg/kg", 1780), ("GB 18218 10 t", 10), ("LD<sub>50</sub> 500 mg/kg", 500), ("H2O 300 g", 300),
     ],
 )  # fmt: skip
