@@ -356,11 +356,15 @@ def strip_marks(root: Element) -> None:
 
 
 def remove_attribute(element: Element, name: str) -> None:
-    """Remove an attribute, also one whose name lxml itself would refuse (``x"=``, ``a<b``)."""
+    """Remove an attribute, also one whose name lxml itself would refuse (``x"=``, ``a<b``, ``{}"``)."""
     try:
         del element.attrib[name]
-    except ValueError:
-        others = [(str(key), str(value)) for key, value in element.attrib.items() if key != name]
+    except (ValueError, KeyError):  # a name that begins with a brace is taken for one with a namespace
+        others = [
+            (str(key), str(value))
+            for key, value in element.attrib.items()
+            if key != name and not str(key).startswith("{")
+        ]
         element.attrib.clear()
         for key, value in others:
             with contextlib.suppress(ValueError):  # another such name: it goes as well

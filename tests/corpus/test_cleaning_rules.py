@@ -307,3 +307,17 @@ def test_no_instruction_sign_value_or_label_is_lost(fragment: str, said: str) ->
 )
 def test_furniture_that_sounds_like_it_still_goes(fragment: str, said: str) -> None:
     assert said not in text_of(f'<div class="content"><h1>Acetone</h1>{_BODY}{fragment}{_BODY}</div>')
+
+
+@pytest.mark.parametrize(
+    "tag", ['<u {}">', '<p {a}b=1 {c}="2" x"=3 class=infobox>', "<td {>", '<div {font:1}.mw"=x>']
+)
+def test_attributes_whose_names_begin_with_a_brace_go_like_others(tag: str) -> None:
+    """A parser takes such a name for one with a namespace, which it does not know."""
+    body = "<p>苯的闪点为 -11 ℃，沸点为 80 ℃，与氧化剂接触会发生强烈反应。</p>" * 3
+    page = clean_page(
+        f"<html><body><main><h1>苯</h1>{tag}苯 71-43-2{body}</main></body></html>".encode(),
+        url="https://x.example/a",
+    )
+    assert "71-43-2" in page.text
+    assert "{" not in page.html
