@@ -21,6 +21,7 @@ from corpus.lookup import encodable
 Queue = Literal["documents", "conflicts", "questions", "identity", "work"]
 STANDING, DONE, REPLACED, UNDONE, LAPSED = "standing", "done", "replaced", "undone", "lapsed"
 UNDO = "undo"
+PERSON = "person"  # the reason of what a person rejected
 REQUESTS = frozenset({"retry", "remake"})  # carried out at once: nothing of them stands or can be taken back
 _LOCK = 0x68636865  # any number, the same in every process that decides
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from chunking.evaluation.rows import figure_row
 from chunking.evaluation.statistics import Estimate
 from corpus.catalogue.tables import Evaluation
 from corpus.errors import TerminalError
+from flows.files import put_whole
 
 Row = dict[str, Any]
 
@@ -251,11 +250,6 @@ def write_page(path: Path, head: Mapping[str, Any], found: Comparison, tables: S
         head=head, tables=tables, pictures=pictures, **page_frame(made, "explorer.css", "benchmark.css")
     )
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".html")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(html)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
+        put_whole(path, html)
     except OSError as error:
         raise TerminalError(f"{path} cannot be written: {error.strerror or error}", reason="file") from error

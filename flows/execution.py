@@ -247,7 +247,7 @@ def take_version(current: Session) -> Version | None:
     keep = current.runtime.settings.flows.keep_versions
     if not keep or "questions" not in current.stages:
         return None
-    folder = current.runtime.data_dir / "datasets"
+    folder = versions.folder_of(current.runtime.data_dir)
     version, new = versions.take(current.runtime.catalogue, folder, run_id=current.context.run_id)
     gone = versions.collect(folder, keep)
     _tell(

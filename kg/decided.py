@@ -40,7 +40,7 @@ from kg.steps import EXTRACT, REFERENCE
 
 OVERRULE, DROP_QUESTIONS = "graph.overrule", "questions.decided"
 QUESTIONS = "questions.generate"
-OVERRULED, PERSON = "overruled", "person"  # reasons of an assertion and of a question
+OVERRULED = "overruled"  # the reason of an assertion
 LEFT, RIGHT, BOTH, NONE = "left", "right", "both", "none"
 VERDICTS = (LEFT, RIGHT, BOTH, NONE)
 DROP, REMAKE = "drop", "remake"
@@ -50,7 +50,8 @@ _SLICE = 400
 _QUESTIONS_AT_ONCE = 1000
 
 
-def _slices(ids: Iterable[str]) -> Iterator[list[str]]:
+def slices(ids: Iterable[str]) -> Iterator[list[str]]:
+    """Ids in order, as many at a time as a statement takes."""
     listed = sorted(set(ids))
     for at in range(0, len(listed), _SLICE):
         yield listed[at : at + _SLICE]
@@ -86,7 +87,7 @@ def statements(session: Session, side: Stated) -> dict[str, str]:
         return {}
     found = {statement_key(first): first.document_id}
     topic = _topic(first)
-    for ids in _slices(side.others):
+    for ids in slices(side.others):
         query = select(Assertion).where(
             Assertion.document_id.in_(ids), Assertion.state == "kept", Assertion.subject_key == first.subject_key,
             Assertion.object_label == first.object_label, Assertion.polarity == first.polarity,
@@ -207,7 +208,7 @@ class OverruleStep(BaseStep):
             if not wanted and not held:
                 return []
             inputs = sorted(wanted)
-            for ids in _slices([*wanted.values(), *held]):
+            for ids in slices([*wanted.values(), *held]):
                 query = select(LedgerRow.item_id, LedgerRow.step, LedgerRow.updated_at).where(
                     LedgerRow.step.in_((EXTRACT, REFERENCE)), LedgerRow.item_id.in_(ids)
                 )
@@ -224,7 +225,7 @@ class OverruleStep(BaseStep):
                 session.scalars(select(Assertion.document_id).where(Assertion.reason == OVERRULED).distinct())
             )
             reject, restore = [], []
-            for ids in _slices(documents):
+            for ids in slices(documents):
                 for row in session.scalars(select(Assertion).where(Assertion.document_id.in_(ids))):
                     named = statement_key(row) in wanted
                     if named and row.state == "kept":
@@ -233,13 +234,13 @@ class OverruleStep(BaseStep):
                         restore.append(row.assertion_id)
 
         def write(db: Session) -> None:
-            for ids in _slices(reject):
+            for ids in slices(reject):
                 db.execute(
                     update(Assertion)
                     .where(Assertion.assertion_id.in_(ids))
                     .values(state="rejected", reason=OVERRULED)
                 )
-            for ids in _slices(restore):
+            for ids in slices(restore):
                 db.execute(
                     update(Assertion).where(Assertion.assertion_id.in_(ids)).values(state="kept", reason="")
                 )
@@ -297,7 +298,7 @@ def stale_questions(session: Session, ids: Sequence[str] = ()) -> Iterator[Stale
 
 def _known(session: Session, subjects: Iterable[str], versions: Mapping[str, str]) -> set[tuple[str, ...]]:
     found: set[tuple[str, ...]] = set()
-    for keys in _slices(subjects):
+    for keys in slices(subjects):
         query = select(
             Assertion.subject_key, Assertion.relation, Assertion.object_key, Assertion.document_id, Assertion.version_id
         ).where(Assertion.state == "kept", Assertion.subject_key.in_(keys))  # fmt: skip
@@ -372,10 +373,10 @@ class DroppedQuestionsStep(BaseStep):
             held = set(session.scalars(select(Question.question_id).where(*_BY_PERSON)))
 
         def write(db: Session) -> None:
-            for ids in _slices(dropped - held):
+            for ids in slices(dropped - held):
                 where = (Question.question_id.in_(ids), Question.state == "kept")
-                db.execute(update(Question).where(*where).values(state="rejected", reason=PERSON))
-            for ids in _slices(held - dropped):
+                db.execute(update(Question).where(*where).values(state="rejected", reason=reviews.PERSON))
+            for ids in slices(held - dropped):
                 db.execute(
                     update(Question).where(Question.question_id.in_(ids)).values(state="kept", reason="")
                 )
@@ -383,7 +384,7 @@ class DroppedQuestionsStep(BaseStep):
         return Outcome(write=write, counts={"dropped by people": len(dropped)})
 
 
-_BY_PERSON = (Question.state == "rejected", Question.reason == PERSON)
+_BY_PERSON = (Question.state == "rejected", Question.reason == reviews.PERSON)
 
 
 # --- solutions ------------------------------------------------------------------------------

@@ -46,6 +46,11 @@ class Version:
     bytes: int = 0
 
 
+def folder_of(data_dir: Path) -> Path:
+    """Where the versions of a data directory are."""
+    return data_dir / "datasets"
+
+
 def take(catalogue: Catalogue, folder: Path, *, run_id: str = "", tag: str = "") -> tuple[Version, bool]:
     """Export the catalogue as a version and point ``current`` at it.
 

@@ -19,7 +19,6 @@ from corpus.ids import digest, fingerprint
 from corpus.stages import BaseStep, Item, Outcome, StageContext
 
 ACCEPT, REJECT, RETRY = "accept", "reject", "retry"
-PERSON = "person"  # the reason of a document that a person rejected
 _OPEN = ("review", "rejected", "failed")
 
 
@@ -133,8 +132,8 @@ class DecidedStep(BaseStep):
                 document.flags = [flag for flag in document.flags if flag != ACCEPTED]
             if choice == ACCEPT:
                 _accept(document)
-            elif choice == REJECT and (document.state, document.reason) != ("rejected", PERSON):
-                close_document(db, document, "rejected", PERSON, row.why if row is not None else "")
+            elif choice == REJECT and (document.state, document.reason) != ("rejected", reviews.PERSON):
+                close_document(db, document, "rejected", reviews.PERSON, row.why if row is not None else "")
 
         outcome = "lapsed" if lapsed else choice or "taken_back"
         return Outcome(write=write, counts={f"decided: {outcome}": 1})

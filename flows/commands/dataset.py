@@ -35,7 +35,7 @@ def export(
 
     if version:
         with open_runtime() as runtime:
-            kept = versions.copy(runtime.data_dir / "datasets", version, out)
+            kept = versions.copy(versions.folder_of(runtime.data_dir), version, out)
         typer.echo(json.dumps({"version": kept.id, "rows": kept.rows}) if as_json else f"version {kept.id}")
         return
 

@@ -29,8 +29,9 @@ def register(app: typer.Typer) -> None:
 def _folder() -> Path:
     from flows.runtime import prepare_data_dir
     from flows.settings import load_settings
+    from kg.versions import folder_of
 
-    return prepare_data_dir(load_settings().data_dir) / "datasets"
+    return folder_of(prepare_data_dir(load_settings().data_dir))
 
 
 def snapshot(
@@ -41,10 +42,10 @@ def snapshot(
     The same content is one version, however often it is taken. Example: hchem dataset snapshot --tag release-1
     """
     from flows.runtime import open_runtime
-    from kg.versions import take
+    from kg.versions import folder_of, take
 
     with open_runtime() as runtime:
-        version, new = take(runtime.catalogue, runtime.data_dir / "datasets", tag=named)
+        version, new = take(runtime.catalogue, folder_of(runtime.data_dir), tag=named)
     out.print(f"{version.id}  {'new' if new else 'unchanged'}  {', '.join(version.tags)}")
 
 
@@ -53,8 +54,9 @@ def versions(as_json: _AsJson = False) -> None:
     from kg.versions import unreadable
     from kg.versions import versions as known
 
-    found = known(_folder())
-    for path in unreadable(_folder()):
+    folder = _folder()
+    found = known(folder)
+    for path in unreadable(folder):
         err.print(f"{path} bears a version's name and is none: its version.json cannot be read", markup=False)
     if as_json:
         typer.echo(json.dumps([asdict(version) for version in found], ensure_ascii=False))

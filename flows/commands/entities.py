@@ -165,7 +165,7 @@ def review(
             raise SettingsError("give --accept and --reject, or --interactive, not both")
         if both := set(accept or ()) & set(reject or ()):
             raise SettingsError(f"{', '.join(sorted(both))} cannot be accepted and rejected")
-        who = _who(by)
+        who = decider(by)
 
         def decide(session: Session) -> list[Made]:
             return [settle(session, case, why, who, accept=yes) for case, yes in answers]
@@ -176,7 +176,7 @@ def review(
         cases = review_cases(session, limit)
         behind = waiting(session)
     if interactive:
-        _ask(cases, why, _who(by), dry_run=dry_run)
+        _ask(cases, why, decider(by), dry_run=dry_run)
         return
     if as_json:
         typer.echo(json.dumps([case.as_dict() for case in cases], ensure_ascii=False, indent=2))
@@ -252,7 +252,7 @@ def merge(
     """Decide that A and B are one substance. Hard blocks and identifiers that differ refuse it, without override."""
     from kg import decisions
 
-    who = _who(by)
+    who = decider(by)
     _write(lambda session: [decisions.merge(session, one, two, why, who)], dry_run=dry_run, as_json=as_json)
 
 
@@ -278,7 +278,7 @@ def split(
     """Take a merge back, of people or of the rules: B leaves A and is not joined again."""
     from kg import decisions
 
-    who = _who(by)
+    who = decider(by)
     _write(
         lambda session: [decisions.split(session, one, two, why, who, document)],
         dry_run=dry_run,
@@ -299,7 +299,7 @@ def undo(
     """Take back a decision of a person: a merge, a split, an answer to the review list, or an undo."""
     from kg import decisions
 
-    who = _who(by)
+    who = decider(by)
     _write(lambda session: [decisions.undo(session, decision, why, who)], dry_run=dry_run, as_json=as_json)
 
 
@@ -357,7 +357,7 @@ def _say_behind(behind: bool) -> None:
         typer.echo(f"decisions are waiting: what was decided {BEHIND}", err=True)
 
 
-def _who(by: str) -> str:
+def decider(by: str) -> str:
     """Who decides: as given, else the login name."""
     import getpass
 

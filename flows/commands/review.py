@@ -41,12 +41,12 @@ def review(
 
     Example: hchem review --open
     """
-    from flows.commands.entities import _who
+    from flows.commands.entities import decider
     from flows.review.server import read_auth, serve
 
     auth = read_auth(auth_file) if auth_file else ""
     with open_runtime() as runtime:
         serve(
-            runtime.catalogue, runtime.settings.extraction, host=host, port=port, by=_who(by), auth=auth,
+            runtime.catalogue, runtime.settings.extraction, host=host, port=port, by=decider(by), auth=auth,
             names=name or (), read_only=read_only, open_browser=open_browser, tell=typer.echo,
         )  # fmt: skip

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import re
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from corpus.errors import TerminalError
+from flows.files import put_whole
 
 _HUES = 16
 _UNKNOWN = {
@@ -128,16 +127,7 @@ def report_of_file(folder: Path, path: Path) -> Path:
 def write_page(html: str, target: Path) -> Path:
     """Write the file, whole or not at all; returns its full path. Raises TerminalError where it cannot be written."""
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, suffix=".html")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
-                file.write(html)
-            Path(temporary).chmod(0o644)
-            Path(temporary).replace(target)
-        except OSError:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        put_whole(target, html)
     except OSError as error:
         raise TerminalError(
             f"{target} cannot be written: {error.strerror or error}", reason="disk"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from corpus.catalogue.tables import Evaluation, Run
 from corpus.errors import TerminalError
 from corpus.ids import canonical_json
 from flows import accounting, summary
+from flows.files import put_whole
 from flows.report import data, figures
 from flows.report.debates import Debates, write_debates
 from flows.report.explorer import Explorer, write_explorer
@@ -37,12 +36,7 @@ def write(runtime: Runtime, run_id: str, stages: dict[str, Any], *, path: Path |
     debates = write_debates(runtime.catalogue, target)
     html = render(runtime, run_id, stages, explorer, debates)
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, suffix=".html")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(html)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(target)
+        put_whole(target, html)
     except OSError as error:
         raise TerminalError(
             f"report {target} cannot be written: {error.strerror or error}", reason="disk"

@@ -18,11 +18,20 @@ from sqlalchemy.orm import Session
 from corpus import reviews
 from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import Document, LedgerRow, Question, ReviewDecision
-from corpus.curating.decided import PERSON, DecidedStep
+from corpus.curating.decided import DecidedStep
 from corpus.curating.records import CLEAN, REFINE, SCORE
 from corpus.stages import StageContext, Step, needs_work
+from flows.parameters import STAGES
 from kg.conflicts import Finding, find
-from kg.decided import DroppedQuestionsStep, OverruleStep, Stale, conflict_key, settled, stale_questions
+from kg.decided import (
+    DroppedQuestionsStep,
+    OverruleStep,
+    Stale,
+    conflict_key,
+    settled,
+    slices,
+    stale_questions,
+)
 from kg.decisions import entity_name, review_rows, waiting
 from kg.settings import ExtractionSettings
 
@@ -108,7 +117,7 @@ _ASKED_AGAIN = select(LedgerRow.item_id).where(
 _QUARANTINED = (
     Document.state.in_(("review", "failed", "rejected")),
     Document.kind != "reference",
-    Document.reason != PERSON,
+    Document.reason != reviews.PERSON,
     Document.document_id.not_in(_DECIDED),
     Document.document_id.not_in(_ASKED_AGAIN),
 )
@@ -236,14 +245,12 @@ class Computed:
         """Kept questions whose documents went or changed, or whose facts are stated no more."""
         found = {entry.question_id: entry for entry in self.stale(session)}
         texts: dict[str, str] = {}
-        listed = sorted(found)
-        for at in range(0, len(listed), 400):
-            query = select(Question.question_id, Question.question)
-            part = query.where(Question.question_id.in_(listed[at : at + 400]))
-            texts |= {row.question_id: row.question for row in session.execute(part)}
+        for ids in slices(found):
+            query = select(Question.question_id, Question.question).where(Question.question_id.in_(ids))
+            texts |= {row.question_id: row.question for row in session.execute(query)}
         rows = [
             Entry(one, texts.get(one, one), "", found[one].problems[0][0], "; ".join(p for _, p in found[one].problems)[:300])
-            for one in listed
+            for one in sorted(found)
         ]  # fmt: skip
         words = wanted.words.casefold()
         rows = [row for row in rows if words in f"{row.title} {row.said} {row.id}".casefold()]
@@ -332,5 +339,4 @@ def to_apply(catalogue: Catalogue) -> list[str]:
             .distinct()
         )
         late += [step.split(".", maxsplit=1)[0] for step in asked if step != "graph.resolve"]
-    order = ("acquire", "curate", "graph", "questions", "chunks", "evaluate")
-    return [stage for stage in order if stage in late]
+    return [stage for stage in STAGES if stage in late]
