@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from importlib import metadata
 from typing import Any
 
 import structlog
@@ -89,6 +90,7 @@ class Session:
     flow: str
     parameters: StageParameters
     stop: threading.Event
+    flow_run_id: str = ""  # Prefect's
     stages: dict[str, dict[str, Any]] = field(default_factory=dict)
     progress: _Growing = field(default_factory=lambda: _Growing(_silent))
     accounts: dict[str, accounting.Account] = field(default_factory=dict)
@@ -96,7 +98,12 @@ class Session:
 
 @contextmanager
 def session(
-    runtime: Runtime, flow: str, parameters: StageParameters, *, progress: Progress = _silent
+    runtime: Runtime,
+    flow: str,
+    parameters: StageParameters,
+    *,
+    progress: Progress = _silent,
+    flow_run_id: str = "",
 ) -> Iterator[Session]:
     """Hold the lease and the run row for a block; the row ends with how the block ended.
 
@@ -121,7 +128,7 @@ def session(
             progress=growing,
             cancelled=stop.is_set,
         )
-        current = Session(runtime, context, flow, parameters, stop, progress=growing)
+        current = Session(runtime, context, flow, parameters, stop, flow_run_id, progress=growing)
         _begin(current)
         try:
             with _questions_taken(runtime):
@@ -200,6 +207,7 @@ def _close_abandoned(runtime: Runtime) -> None:
 
 def _begin(current: Session) -> None:
     shown = accounting.shown_settings(current.runtime.settings)
+    version = metadata.version("hchemsafety")
     with current.runtime.catalogue.writing() as db:
         db.add(
             Run(
@@ -207,6 +215,8 @@ def _begin(current: Session) -> None:
                 flow=current.flow,
                 parameters=current.parameters.model_dump(mode="json"),
                 settings=shown,
+                flow_run_id=current.flow_run_id,
+                code_version=version,
             )
         )
 

@@ -166,7 +166,9 @@ def _session(name: str, parameters: StageParameters) -> Iterator[tuple[Session, 
     run_id = execution.new_run_id()
     with open_runtime(parameters.overrides(), run_id=run_id, archive=parameters.archive) as runtime:
         _prove_ready(runtime)
-        with execution.session(runtime, name, parameters, progress=_ProgressArtifacts()) as current:
+        with execution.session(
+            runtime, name, parameters, progress=_ProgressArtifacts(), flow_run_id=str(flow_run.id)
+        ) as current:
             _active.append(current)
             try:
                 yield current, True

@@ -75,6 +75,70 @@ class Run(Base):
     settings: Mapped[dict[str, Any]] = mapped_column(default=dict)
     stages: Mapped[dict[str, Any]] = mapped_column(default=dict)
     message: Mapped[str] = mapped_column(default="")
+    flow_run_id: Mapped[str] = mapped_column(String(64), index=True, default="")  # Prefect's; "" for --direct
+    code_version: Mapped[str] = mapped_column(String(64), default="")  # of the package that ran it
+
+
+class Check(Base):
+    """The outcome of a quality gate in a run. ``state``: passed, failed, skipped (nothing to judge).
+
+    ``severity``: warn or block. ``decision`` of a failed blocking gate: continue or stop ("": none
+    yet), with who and why; ``accepted``: the value is the new baseline.
+    """
+
+    __tablename__ = "checks"
+    check_id: Mapped[str] = _id()
+    run_id: Mapped[str] = _ref()
+    stage: Mapped[str] = mapped_column(String(16))
+    name: Mapped[str] = mapped_column(String(64), index=True)
+    scope: Mapped[str] = mapped_column(String(64), default="")  # a source, a relation; "": the whole
+    severity: Mapped[str] = mapped_column(String(8))
+    state: Mapped[str] = mapped_column(String(8), index=True)
+    value: Mapped[float | None] = mapped_column(Float)
+    limit: Mapped[float | None] = mapped_column(Float)
+    baseline: Mapped[float | None] = mapped_column(Float)
+    message: Mapped[str] = mapped_column(default="")
+    at: Mapped[datetime] = mapped_column(default=now)
+    decision: Mapped[str] = mapped_column(String(16), default="")
+    decided_by: Mapped[str] = mapped_column(String(64), default="")
+    decided_at: Mapped[datetime | None]
+    why: Mapped[str] = mapped_column(default="")
+
+
+class WorkBatch(Base):
+    """A batch of a step that processes share: who works on it, until when unless renewed, what came of it.
+
+    ``state``: open, claimed, done. Rows live as long as their step runs.
+    """
+
+    __tablename__ = "work_batches"
+    batch_id: Mapped[str] = _id()
+    run_id: Mapped[str] = _ref()
+    step: Mapped[str] = mapped_column(String(64))
+    number: Mapped[int] = mapped_column(Integer)
+    items: Mapped[list[Any]] = mapped_column(default=list)  # [[item id, fingerprint]]
+    state: Mapped[str] = mapped_column(String(8), index=True)
+    holder: Mapped[str] = mapped_column(String(128), default="")
+    expires_at: Mapped[datetime | None]
+    report: Mapped[dict[str, Any]] = mapped_column(default=dict)
+
+
+class SourcePeriod(Base):
+    """How a source's content of a period stood after a backfill last worked on it.
+
+    ``period``: the month in which the present content was transferred, "2026-11". ``state``: pending,
+    running, ok, failed, stale. What is to be done now is computed from the ledger; this is the history.
+    """
+
+    __tablename__ = "source_periods"
+    source: Mapped[str] = mapped_column(String(64), primary_key=True)
+    period: Mapped[str] = mapped_column(String(16), primary_key=True)
+    state: Mapped[str] = mapped_column(String(16), index=True)
+    run_id: Mapped[str] = mapped_column(String(64), default="")
+    counts: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    message: Mapped[str] = mapped_column(default="")
+    started_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
 
 
 class Lease(Base):
