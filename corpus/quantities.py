@@ -148,7 +148,7 @@ def parse_number(text: str) -> float | None:
     "1.5×10-3" (superscript lost) is 0.0015; "1,234" is 1234; "0,789" is 0.789;
     "1,5" and "2×100" are ambiguous.
     """
-    shown = plain_width(text).strip().replace("–", "-").replace("—", "-")
+    shown = plain_width(_two_ways(text)).strip().replace("–", "-").replace("—", "-")
     shown = re.sub(r"</?sup>|[\s\u2009\u202f{}]|(?<=\d)['’](?=\d{3})", "", shown)
     power = re.fullmatch(r"([-+]?)10(?:\^|(?=[⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹]))(.+)", shown)
     if power:
@@ -194,13 +194,23 @@ def parse_quantities(
     in brackets is one quantity, in the unit that came first.
     """
     # "水=1，20℃": no number "1,20"
-    shown = re.sub(r"(?<==1),(?=\s?\d)", "、", _broken(plain_width(text)))
+    shown = re.sub(r"(?<==1),(?=\s?\d)", "、", _broken(plain_width(_two_ways(text))))
     found: list[Quantity] = []
     for start, end in _segments(shown):
         for quantity in _segment(shown, start, end, dimension, default_unit, bare):
             if not any(_same_elsewhere(known, quantity) for known in found):
                 found.append(quantity)
     return found
+
+
+_FULL_WIDTH_GROUPS = re.compile(r"(?<![\d０-９.．])[\d０-９]{1,3}(?:，[\d０-９]{3})+(?![\d０-９])")
+
+
+def _two_ways(text: str) -> str:
+    """Text of the same length without "300，450": one number of six digits or two of three; "1，000" can be one only."""
+    return _FULL_WIDTH_GROUPS.sub(
+        lambda m: m[0] if re.search("，[0０]", m[0]) else "\ue000" * len(m[0]), text
+    )
 
 
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)

@@ -434,3 +434,22 @@ def test_another_property_s_value_and_another_share_are_no_conditions() -> None:
     assert dict(found.conditions) == {"temperature": "20 ℃"}
     (found,) = parse_quantities("900 mg/kg（兔，吞食）", dimension="mg/kg")
     assert dict(found.conditions) == {"species": "rabbit", "route": "oral"}
+
+
+@pytest.mark.parametrize(
+    "text", ["300，450 mg/m³", "TWA：300，450 mg/m³", "−95，200 ℃", "３００，４５０ mg/m³"]
+)
+def test_a_full_width_comma_that_may_part_two_values_is_not_read(text: str) -> None:
+    assert parse_quantities(text, bare=True) == []
+    assert parse_number(text.split("：")[-1].split()[0]) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("1，000 mg/m³", 1000), ("12，050 mg/m³", 12050), ("1，050，450 mg/m³", 1050450)]
+)
+def test_groups_behind_a_full_width_comma_that_begin_with_zero_belong_to_one_number(
+    text: str, value: float
+) -> None:
+    (found,) = parse_quantities(text)
+    assert found.minimum == value
+    assert parse_number(text.split()[0]) == value
