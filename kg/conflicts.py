@@ -23,6 +23,7 @@ from kg.schema import NodeLabel, Polarity
 from kg.settings import ExtractionSettings
 
 _LABELS = (NodeLabel.MEASUREMENT, NodeLabel.EXPOSURE_LIMIT, NodeLabel.TOXICITY)
+_TITLE = 40  # characters of a title in a list
 _VALUE = ("operator", "min", "max", "unit", "text", "si")
 
 
@@ -43,6 +44,26 @@ class Stated:
     start: int
     end: int
     others: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """The value as written, with the unit that its place gave it (the label, the head of a column)."""
+        bare = not any(c.isalpha() or c in "%°℃℉‰" for c in self.shown)
+        return f"{self.shown}{unit_words(self.value.get('unit'))}" if bare else self.shown
+
+    @property
+    def in_si(self) -> str:
+        """The value in SI units, "" where it has none."""
+        si = self.value.get("si") or {}
+        ends = [f"{si[end]:g}" for end in ("min", "max") if si.get(end) is not None]
+        return f"{'–'.join(dict.fromkeys(ends))}{unit_words(si.get('unit'))}" if ends else ""
+
+    def sourced(self, *, in_si: bool = False) -> str:
+        """The value with the title of the page or table that states it."""
+        title = " ".join((self.title or self.url).split())
+        shown = title if len(title) <= _TITLE else title[: _TITLE - 1] + "…"
+        same = f" = {self.in_si}" if in_si and self.in_si and self.in_si != self.words else ""
+        return f"{self.words}{same} ({shown})"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data: the value as written, its unit and its SI form, the source and its words."""
@@ -84,6 +105,12 @@ class Finding:
             return f"{100 * difference:.3g} % apart, tolerance {100 * limits.differ:.3g} %"
         unit = unit_words(self.result.unit)
         return f"{difference:.4g}{unit} apart, tolerance {limits.differ:g}{unit}"
+
+    @property
+    def sides(self) -> str:
+        """Both values with their sources, in SI too where their units differ."""
+        units = {str(side.value.get("unit") or "") for side in (self.left, self.right)}
+        return " | ".join(side.sourced(in_si=len(units) > 1) for side in (self.left, self.right))
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data."""

@@ -42,10 +42,15 @@ def list_conflicts(
     verdict: Annotated[
         Verdict, typer.Option(help="conflict: beyond the property's tolerance; differ: within it.")
     ] = Verdict.CONFLICT,
+    settled: Annotated[
+        bool, typer.Option("--settled", help="Also those that a decision on the review page settled.")
+    ] = False,
     limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False,
 ) -> None:
     """Values of one substance and property that two sources state differently, under the same conditions."""
+    from corpus import reviews
+    from kg import decided
     from kg.conflicts import find
     from kg.decisions import entity_name, find_entity
 
@@ -57,13 +62,25 @@ def list_conflicts(
             for finding in find(session, runtime.settings.extraction, subjects=subjects, verdicts=wanted)
             if not prop or finding.what.split(" ")[0] == prop or finding.what == prop
         ]
+        rows_by_key = {row.item_id: row for row in reviews.standing(session, "conflicts")}
+        said_of = {}
+        for finding in found:
+            row = rows_by_key.get(decided.conflict_key(finding))
+            if row is not None and decided.settled(session, finding, row):
+                said_of[finding.id] = f"  [settled: {row.choice}, {row.decided_by}]"
+        if not settled:
+            found = [finding for finding in found if finding.id not in said_of]
         names = {finding.subject: entity_name(session, finding.subject) for finding in found[:limit]}
     if as_json:
         rows = [{"name": names[finding.subject], **finding.as_dict()} for finding in found[:limit]]
         typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
         return
     for finding in found[:limit]:
-        typer.echo(_line(finding, names[finding.subject]))
+        typer.echo(_line(finding, names[finding.subject], said_of.get(finding.id, "")))
+    if said_of and not settled:
+        typer.echo(
+            f"{counted(len(said_of), 'comparison')} settled by a decision, not listed (--settled)", err=True
+        )
     counts: Counter[str] = Counter(finding.result.verdict for finding in found)
     said = ", ".join(f"{name} {counts[name]}" for name in wanted)
     typer.echo(f"{min(limit, len(found))} of {counted(len(found), 'comparison')} ({said})", err=True)
@@ -75,7 +92,7 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Both values with units, sources and the words of each source."""
-    from kg.conflicts import find, unit_words
+    from kg.conflicts import find
     from kg.decided import conflict_key
     from kg.decisions import entity_name
 
@@ -101,12 +118,8 @@ def show(
     if finding.conditions:
         typer.echo("under " + ", ".join(f"{key} {text}" for key, text in finding.conditions.items()))
     for side in (finding.left, finding.right):
-        data = side.as_dict()
-        si = data["si"]
-        ends = [f"{si[end]:g}" for end in ("min", "max") if si.get(end) is not None]
-        unit = unit_words(si.get("unit"))
-        shown = f" = {'–'.join(dict.fromkeys(ends))}{unit}" if ends else ""
-        typer.echo(f"\n{side.shown}{shown}")
+        in_si = f" = {side.in_si}" if side.in_si not in ("", side.words) else ""
+        typer.echo(f"\n{side.words}{in_si}")
         typer.echo(f"  {side.title or side.document} ({side.kind}): {side.url}")
         typer.echo(f"  [{side.start}:{side.end}] {' '.join(side.quote.split())}")
         if side.others:
@@ -115,9 +128,9 @@ def show(
             )
 
 
-def _line(finding: Finding, name: str) -> str:
+def _line(finding: Finding, name: str, settled: str = "") -> str:
     detail = "".join(f", {text}" for text in finding.detail.values())
     return (
         f"{finding.id[:_SHOWN]}  {finding.result.verdict:<9}{name}  {finding.what}{detail}: "
-        f"{finding.left.shown} | {finding.right.shown}  ({finding.said})"
+        f"{finding.sides}  ({finding.said}){settled}"
     )

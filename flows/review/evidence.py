@@ -201,13 +201,8 @@ def conflict_views(session: Session, finding: Finding) -> dict[str, View]:
 
 
 def _value_view(session: Session, side: Stated) -> View:
-    data = side.as_dict()
-    si = data["si"]
-    ends = [f"{si[end]:g}" for end in ("min", "max") if si.get(end) is not None]
-    facts = []
-    if ends:
-        facts.append(("si", f"{'–'.join(dict.fromkeys(ends))} {si.get('unit') or ''}".strip()))
-    facts += [("condition", f"{name}: {text}") for name, text in sorted(data["conditions"].items())]
+    facts = [("si", side.in_si)] if side.in_si else []
+    facts += [("condition", f"{name}: {text}") for name, text in sorted(side.conditions.items())]
     if side.page_quote and side.page_quote != side.quote:
         facts.append(("page_quote", side.page_quote))
     document = session.get(Document, side.document)
@@ -215,7 +210,7 @@ def _value_view(session: Session, side: Stated) -> View:
     shown = [_quoted(document, stated)] if document is not None and stated is not None else []
     passages = [Passage(p.before, p.quote, p.after) for p in shown] or [Passage("", side.quote, "")]
     others = [source(session, other) for other in side.others[:_MOST_QUOTES]]
-    return View(side.shown, facts, passages, Source(side.title or side.url, side.url, side.kind), others)
+    return View(side.words, facts, passages, Source(side.title or side.url, side.url, side.kind), others)
 
 
 # --- questions ------------------------------------------------------------------------------------------

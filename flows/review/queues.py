@@ -222,7 +222,7 @@ class Computed:
         for key, name, finding in self.disagreements(session):
             entry = Entry(
                 key, f"{name}: {finding.what.replace('_', ' ')}", "", finding.what.split(" ")[0],
-                f"{finding.left.shown} | {finding.right.shown}  ({finding.said})",
+                f"{finding.sides}  ({finding.said})",
             )  # fmt: skip
             sources = f"{finding.left.title} {finding.right.title} {finding.subject}"
             if wanted.words.casefold() in f"{entry.title} {entry.said} {sources} {key}".casefold():

@@ -17,6 +17,9 @@ from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import Assertion, Document, Entity
 from corpus.errors import SettingsError
 from flows.commands import conflicts, entities
+from kg.conflicts import find
+from kg.decided import decide_conflict
+from kg.settings import ExtractionSettings
 from tests.kg import sheets
 
 WHY = ["--why", "made-up reason 试验", "--by", "Zhang"]
@@ -322,6 +325,9 @@ def test_conflicts_show_both_values_with_sources_and_words(catalogue: Catalogue)
         words in shown.output for words in ("闪点（闭杯）：31 ℃", "282.15 K", "22 K apart, tolerance 5 K")
     )
     assert conflict("show", row["id"])["id"] == row["id"]
+    listed = CliRunner().invoke(conflicts.app, ["list", "--substance", "甲醇", "--property", "flash_point"])
+    line = next(line for line in listed.output.splitlines() if "282.15 K" in line)
+    assert "31 ℃ = 304.15 K (甲号油)" in line
     agreeing = conflict("list", "--substance", "甲醇", "--property", "boiling_point", "--verdict", "all")
     assert {entry["verdict"] for entry in agreeing} == {"agree"}
     with catalogue.reading() as session:  # all values are there as their sources have them
@@ -333,6 +339,21 @@ def test_conflicts_show_both_values_with_sources_and_words(catalogue: Catalogue)
             )
         )
         assert {"31 ℃", "11 ℃", "12 ℃", "282.15 K", "285.15 K"} <= set(stated)
+
+
+def test_what_a_decision_settled_is_listed_on_demand(catalogue: Catalogue) -> None:
+    ok("merge", "甲号油", "甲醇", *WHY)
+    again(catalogue)
+    wanted = ["list", "--substance", "甲醇", "--property", "flash_point"]
+    before = conflict(*wanted)
+    with catalogue.reading() as session:
+        found = next(one for one in find(session, ExtractionSettings()) if one.id == before[0]["id"])
+    with catalogue.writing() as session:
+        decide_conflict(session, found, "both", why="两种方法", by="Zhang")
+    assert [row["id"] for row in conflict(*wanted)] == [row["id"] for row in before[1:]]
+    assert conflict(*wanted, "--settled") == before
+    shown = CliRunner().invoke(conflicts.app, [*wanted, "--settled"])
+    assert "[settled: both, Zhang]" in shown.output
 
 
 def test_conflicts_of_nothing_and_wrong_ids(catalogue: Catalogue) -> None:
