@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from chunking.partition import SegmentResult, node_id
 from chunking.segment import SKILLS_OF, Segmenter, require_models
 from chunking.settings import ChunkSettings
+from corpus import restriction
 from corpus.asking import translated
 from corpus.catalogue.tables import Chunk, Document, Partition
 from corpus.errors import SettingsError, TerminalError
@@ -75,10 +76,9 @@ class ChunkStep(BaseStep):
         query = select(Document.document_id, Document.version_id, Document.language).where(
             Document.state == "kept", Document.text != "", Document.kind.in_(self.segmenter.settings.kinds)
         )
-        if ctx.sources:
-            query = query.where(Document.source.in_(list(ctx.sources)))
         basis = self._basis()
         with ctx.catalogue.reading() as session:
+            query = restriction.documents(session, ctx, query)
             rows = session.execute(query.order_by(Document.document_id)).all()
         return [
             Item(document, fingerprint(self.name, self.version, [version, language], basis))

@@ -199,7 +199,7 @@ class ArchiveWriter:
             path = self._data_dir / self._relative
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = path.open("ab")
-            if _locked(self._file):
+            if locked(self._file):
                 break
             self._file.close()
             self._number += 1
@@ -210,7 +210,7 @@ class ArchiveWriter:
             info = {"software": "HChemSafety", "format": "WARC File Format 1.1", **self._info}
             writer.write_record(writer.create_warcinfo_record(path.name, info))
             self._sync()
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
 
     def _sync(self) -> None:
         assert self._file is not None
@@ -266,13 +266,19 @@ def iterate_records(path: Path, *, max_bytes: int = MAX_PAYLOAD_BYTES) -> Iterat
 
 def cut_torn_tail(path: Path) -> int:
     """Cut an incomplete last gzip member off the file; returns the number of bytes removed."""
-    whole = _whole_members(path)
+    whole = whole_members(path)
     torn = path.stat().st_size - whole
     if torn:
         with path.open("r+b") as stream:
             stream.truncate(whole)
             os.fsync(stream.fileno())
     return torn
+
+
+def whole_size(path: Path) -> int:
+    """Bytes of the file; while a writer has it open, those of its complete records."""
+    with path.open("ab") as stream:
+        return path.stat().st_size if locked(stream) else whole_members(path)
 
 
 def mend_archives(data_dir: Path, prefix: str, since: datetime) -> list[str]:
@@ -285,14 +291,14 @@ def mend_archives(data_dir: Path, prefix: str, since: datetime) -> list[str]:
         if path.stat().st_mtime < since.timestamp():
             continue
         with path.open("ab") as stream:
-            if _locked(stream) and cut_torn_tail(path):
+            if locked(stream) and cut_torn_tail(path):
                 mended.append(f"{FOLDER}/{path.name}")
                 if path.stat().st_size == 0:
                     path.unlink()  # killed within its first record
     return mended
 
 
-def _locked(stream: IO[bytes]) -> bool:
+def locked(stream: IO[bytes]) -> bool:
     """Lock the file for its writer until it is closed or the process ends; False where another has it."""
     try:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -301,7 +307,7 @@ def _locked(stream: IO[bytes]) -> bool:
     return True
 
 
-def _whole_members(path: Path) -> int:
+def whole_members(path: Path) -> int:
     """Bytes of the file up to the end of its last complete gzip member."""
     complete = position = 0
     inflater = zlib.decompressobj(zlib.MAX_WBITS | 16)
@@ -412,7 +418,7 @@ def _request(writer: WARCWriter, exchange: Exchange, answer: ArcWarcRecord) -> A
     )
 
 
-def _sync_folder(path: Path) -> None:
+def sync_folder(path: Path) -> None:
     """Make the new file's name durable (needed after a power loss on POSIX)."""
     folder = os.open(path, os.O_RDONLY)
     try:

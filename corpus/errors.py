@@ -8,6 +8,8 @@ for the model layer, which knows nothing of ours.)
 
 from __future__ import annotations
 
+import errno
+
 
 class PlatformError(Exception):
     """Base of all errors that the platform raises on purpose.
@@ -30,6 +32,28 @@ class TransientError(PlatformError):
     """Timeouts, 429, locks, deadlocks: the same call may succeed later."""
 
     transient = True
+
+
+class DiskError(TransientError):
+    """The disk is full, over its quota, broken or read-only: nothing goes on until that is mended, nothing is lost."""
+
+    halts = True
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, reason="disk")
+
+
+_OF_DISK = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM}
+)
+
+
+def disk_error(error: OSError) -> DiskError | None:
+    """What an error of the operating system says of the disk; None where it says nothing of it."""
+    if error.errno not in _OF_DISK:
+        return None
+    where = f"{error.filename}: " if error.filename else ""
+    return DiskError(f"{where}{error.strerror}; make room (or give access), then the same command goes on")
 
 
 class DeferredError(TransientError):

@@ -17,19 +17,23 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal, Protocol
 
 import structlog
-from sqlalchemy import select, update
+from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import Failure, LedgerRow, now
-from corpus.errors import DeferredError, PlatformError
+from corpus.errors import DeferredError, DiskError, PlatformError, TransientError, disk_error
 from corpus.ids import digest
+from corpus.restriction import is_restricted
 
 log = structlog.get_logger("hchem.stages")
 
+_STORE_ATTEMPTS = 3
+_STORE_PAUSE_S = 0.5
 State = Literal["kept", "rejected", "duplicate", "review", "failed"]
 
 
@@ -75,15 +79,23 @@ class Halt:
 
 @dataclass
 class StageContext:
-    """What every step receives. ``run_id`` is a fact about the run, never part of a result."""
+    """What every step receives. ``run_id`` is a fact about the run, never part of a result.
+
+    ``only_failed``: what failed before, terminal failures included; ``only_missing``: what was never
+    processed; both: either. Only some ``sources``, ``chemicals`` (names, CAS numbers or keys), or contents that were
+    transferred in a span of time: ``corpus.restriction`` makes queries of them.
+    """
 
     catalogue: Catalogue
     run_id: str
     force: bool = False
     only_failed: bool = False
+    only_missing: bool = False
     limit: int | None = None
     sources: tuple[str, ...] = ()
     chemicals: tuple[str, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
     progress: Callable[[str, int, int], None] = lambda step, done, total: None
     cancelled: Callable[[], bool] = lambda: False
     halt: Halt = field(default_factory=Halt)
@@ -182,29 +194,43 @@ def pending(step: Step, ctx: StageContext) -> list[Item]:
 
     Skipped: same fingerprint and a settled state, or a terminal failure (unless
     ``force`` or ``only_failed`` ask for it). Vanished items are kept when the
-    run is restricted (sources, chemicals, limit), since then the plan is partial.
+    run is restricted (``corpus.restriction``), since then the plan is partial.
     """
     items = step.plan(ctx)
     with ctx.catalogue.reading() as session:
         rows = {
             row.item_id: row for row in session.scalars(select(LedgerRow).where(LedgerRow.step == step.name))
         }
-    restricted = bool(ctx.sources or ctx.chemicals or ctx.limit)
-    vanished = sorted(set(rows) - {item.id for item in items})
-    if vanished and not restricted:
-        with ctx.catalogue.writing() as session:
-            step.retire(session, vanished)
-            for item_id in vanished:
-                session.delete(session.merge(rows[item_id]))
-            log.info("retired", step=step.name, items=len(vanished))
+    if not is_restricted(ctx):
+        _retire(step, ctx, sorted(set(rows) - {item.id for item in items}))
     chosen = [item for item in items if needs_work(rows.get(item.id), item, ctx)]
     return chosen[: ctx.limit] if ctx.limit else chosen
 
 
+def settle(step: Step, ctx: StageContext) -> None:
+    """Retire the step's vanished items, without looking at the others. ``ctx`` must not be restricted."""
+    with ctx.catalogue.reading() as session:
+        known = set(session.scalars(select(LedgerRow.item_id).where(LedgerRow.step == step.name)))
+    if known:
+        _retire(step, ctx, sorted(known - {item.id for item in step.plan(ctx)}))
+
+
+def _retire(step: Step, ctx: StageContext, vanished: Sequence[str]) -> None:
+    if not vanished:
+        return
+    with ctx.catalogue.writing() as session:
+        step.retire(session, vanished)
+        for item_id in vanished:
+            session.execute(
+                delete(LedgerRow).where(LedgerRow.step == step.name, LedgerRow.item_id == item_id)
+            )
+    log.info("retired", step=step.name, items=len(vanished))
+
+
 def needs_work(row: LedgerRow | None, item: Item, ctx: StageContext) -> bool:
     """Whether the ledger's row of an item leaves it to be done."""
-    if ctx.only_failed:
-        return row is not None and row.state == "failed"
+    if ctx.only_failed or ctx.only_missing:
+        return ctx.only_missing if row is None else ctx.only_failed and row.state == "failed"
     if row is None or ctx.force or row.fingerprint != item.fingerprint:
         return True
     return row.state == "failed" and row.detail.startswith("transient")
@@ -214,19 +240,21 @@ def run_batch(step: Step, ctx: StageContext, items: Sequence[Item]) -> BatchRepo
     """Process a batch's items; a failing item is recorded and the rest goes on.
 
     Errors that are not PlatformErrors are recorded as terminal with their type,
-    since one bad page must not stop a batch. After an error that halts the step
-    the remaining items are left as they were, to be done by the next run.
+    since one bad page must not stop a batch. After an error that halts the step,
+    and once the run is cancelled, the remaining items are left as they were, to be
+    done by the next run.
     """
     report = BatchReport()
     began = time.monotonic()
-    if ctx.halt.error is None:
+    if ctx.halt.error is None and not ctx.cancelled():
         try:
             step.prepare(ctx, items)
-        except PlatformError as error:
+        except (PlatformError, OSError) as raised:
+            error = of_platform(raised)
             if error.halts:
                 ctx.halt.set(error)
                 items = items[:1]
-            for item in items:
+            for item in items if not ctx.cancelled() else ():
                 _record_failure(step, ctx, item, error, report)
         else:
             _run_items(step, ctx, items, report)
@@ -258,27 +286,59 @@ def _run_items(step: Step, ctx: StageContext, items: Sequence[Item], report: Bat
 def _run_item(step: Step, ctx: StageContext, item: Item, report: BatchReport) -> None:
     try:
         outcome = step.process(ctx, item)
-        with ctx.catalogue.writing() as session:
-            if outcome.write is not None:
-                outcome.write(session)
-            _record(session, step, ctx, item, outcome)
+        _store(step, ctx, item, outcome)
     except DeferredError:
         report.states["waiting"] += 1
         return
     except PlatformError as error:
+        if ctx.cancelled():  # what is being stopped fails in its own ways; the next run does the item
+            return
         if error.halts:
             ctx.halt.set(error)
         _record_failure(step, ctx, item, error, report)
         return
     except Exception as error:  # a bug on one item is recorded, the batch goes on
-        log.exception("item failed", step=step.name, item=item.id)
-        wrapped = PlatformError(f"{type(error).__name__}: {error}", reason="unexpected")
+        if ctx.cancelled():
+            return
+        wrapped = of_platform(error)
+        if wrapped.halts:
+            ctx.halt.set(wrapped)
+        else:
+            log.exception("item failed", step=step.name, item=item.id)
         _record_failure(step, ctx, item, wrapped, report)
         return
     report.states[outcome.state] += 1
     if outcome.reason:
         report.reasons[f"{outcome.state}: {outcome.reason}"] += 1
     report.counts.update(outcome.counts)
+
+
+def of_platform(error: Exception) -> PlatformError:
+    """An error as one of ours: what the disk refuses halts the step, a bug is recorded with its type."""
+    if isinstance(error, PlatformError):
+        return error
+    of_disk = disk_error(error) if isinstance(error, OSError) else None
+    return of_disk or PlatformError(f"{type(error).__name__}: {error}", reason="unexpected")
+
+
+def _store(step: Step, ctx: StageContext, item: Item, outcome: Outcome) -> None:
+    """Store records and ledger row; again where the database went away in the middle of it.
+
+    What was computed is not lost to a restart of the database. A commit whose answer was
+    lost is stored twice, which changes nothing: an item's records replace what it had.
+    """
+    for attempt in range(1, _STORE_ATTEMPTS + 1):
+        try:
+            with ctx.catalogue.writing() as session:
+                if outcome.write is not None:
+                    outcome.write(session)
+                _record(session, step, ctx, item, outcome)
+            return
+        except TransientError as error:
+            if error.halts or attempt == _STORE_ATTEMPTS or ctx.cancelled():
+                raise
+            log.warning("repeating", step=step.name, item=item.id, why=str(error))
+            time.sleep(_STORE_PAUSE_S)
 
 
 def _record(session: Session, step: Step, ctx: StageContext, item: Item, outcome: Outcome) -> None:
@@ -306,6 +366,8 @@ def _record(session: Session, step: Step, ctx: StageContext, item: Item, outcome
 def _record_failure(
     step: Step, ctx: StageContext, item: Item, error: PlatformError, report: BatchReport
 ) -> None:
+    if isinstance(error, DiskError):  # nothing can be stored; the item stays to be done
+        return
     kind = "transient" if error.transient else "terminal"
     message = str(error)[:4000]
     log.warning("failed", step=step.name, item=item.id, kind=kind, reason=error.reason, message=message)

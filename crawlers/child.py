@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,7 +20,7 @@ from pydantic import ValidationError
 
 from corpus.archive import ArchiveWriter, mend_archives
 from corpus.catalogue import Catalogue
-from corpus.errors import PlatformError, TerminalError
+from corpus.errors import DiskError, PlatformError, TerminalError, disk_error
 from corpus.urls import canonical_url
 from crawlers.frontier import Found, Frontier
 from crawlers.guards import Guard, PinnedResolver, limit_headers
@@ -28,6 +29,8 @@ from crawlers.pauses import Pauses
 from crawlers.sources import Source
 
 EXIT_FAILED = 3
+_PARENT_POLL_S = 0.5
+_ORPHAN_GRACE_S = 3.0
 
 
 def scrapy_settings(job: Job) -> dict[str, Any]:
@@ -118,6 +121,7 @@ def run(job: Job) -> CrawlStats:
         lease_s=job.settings.lease_s,
         licences=job.licences,
         restricted=job.restricted,
+        since=job.since,
     )
     frontier.open(
         [Found(_canonical(address), 0, "", tuple(chemicals), role) for address, role, chemicals in job.seeds]
@@ -193,6 +197,15 @@ def _private(job: Job) -> list[str]:
     return [*job.source.private_hosts, *(urlsplit(real).netloc for real in job.dial.values())]
 
 
+def _end_with(parent: int) -> None:
+    """End this process after its parent, also where no page comes that the spider would notice it at."""
+    while os.getppid() == parent:
+        time.sleep(_PARENT_POLL_S)
+    time.sleep(_ORPHAN_GRACE_S)  # for the spider's own stop, which is cleaner
+    print("crawl failed: the run that started this crawl is gone", file=sys.stderr, flush=True)
+    os._exit(EXIT_FAILED)
+
+
 def main(arguments: list[str]) -> int:
     """Entry point: 0 with a stats file, 3 with the error on standard error and in the stats file."""
     try:
@@ -200,11 +213,14 @@ def main(arguments: list[str]) -> int:
     except (IndexError, OSError, ValidationError) as error:
         print(f"crawl job cannot be read: {error}", file=sys.stderr)
         return EXIT_FAILED
+    if job.parent_pid:
+        Thread(target=_end_with, args=(job.parent_pid,), daemon=True).start()
     try:
         stats, code = run(job), 0
     except (PlatformError, OSError) as error:
-        print(f"crawl failed: {error}", file=sys.stderr)
-        stats, code = CrawlStats(error=str(error)), EXIT_FAILED
+        told = (disk_error(error) if isinstance(error, OSError) else None) or error
+        print(f"crawl failed: {told}", file=sys.stderr)
+        stats, code = CrawlStats(error=str(told), disk=isinstance(told, DiskError)), EXIT_FAILED
     job.stats_path.write_text(stats.model_dump_json(), encoding="utf-8")
     return code
 

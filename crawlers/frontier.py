@@ -22,12 +22,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-import psutil
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from corpus.archive import Location
 from corpus.catalogue import Catalogue
+from corpus.catalogue.leases import started
 from corpus.catalogue.tables import CrawlRound, Page, now
 from corpus.ids import digest, document_id
 from crawlers.fates import Fate
@@ -57,7 +57,7 @@ class Found:
 class Task:
     """A claimed page with what is known from its last visit.
 
-    ``unmoved``: a trusted sitemap says that it has not changed since.
+    ``unmoved``: a sitemap that is believed says that it has not changed since.
     """
 
     page_id: str
@@ -95,10 +95,9 @@ def page_key(source: str, identity: str) -> str:
     return digest("page", source, identity)
 
 
-def holder_name(pid: int | None = None) -> str:
-    """This process, recognisable after its death: host, pid, time of its start."""
-    process = psutil.Process(pid or os.getpid())
-    return f"{socket.gethostname()[:30]}/{process.pid}/{int(process.create_time())}"
+def holder_name() -> str:
+    """This process, recognisable after its death: host, pid, start."""
+    return f"{socket.gethostname()[:30]}/{os.getpid()}/{started(os.getpid())[0]}"
 
 
 class Frontier:
@@ -113,6 +112,7 @@ class Frontier:
         lease_s: float = 300.0,
         licences: dict[str, str] | None = None,
         restricted: bool = False,
+        since: datetime | None = None,
     ) -> None:
         self._catalogue = catalogue
         self._source = source
@@ -121,6 +121,7 @@ class Frontier:
         self._lease = timedelta(seconds=lease_s)
         self._licences = licences or {}
         self._restricted = restricted
+        self._since = since
         self._holder = holder_name()
         self._heap: list[tuple[int, str]] = []
         self._probes: list[str] = []
@@ -201,13 +202,11 @@ class Frontier:
     def _alive(self, row: Page) -> bool:
         if row.lease_until is None or row.lease_until < now():
             return False
-        host, _, rest = row.lease_holder.rpartition("/")[0].rpartition("/")
+        place, _, start = row.lease_holder.rpartition("/")
+        host, _, pid = place.rpartition("/")
         if host != socket.gethostname()[:30]:
             return True  # another machine: only the lease's end can tell
-        try:
-            return holder_name(int(rest)) == row.lease_holder
-        except (psutil.NoSuchProcess, ValueError):
-            return False
+        return pid.isdigit() and start in started(int(pid))
 
     def _load(self) -> None:
         self._heap.clear()
@@ -418,26 +417,32 @@ class Frontier:
                 continue
             else:
                 self._note_lastmod(row, link)
-                row.chemicals, row.depth, row.parent_url = sorted(link.chemicals), link.depth, link.parent
-                row.role = link.role
+                known = row.chemicals if self._restricted else ()  # by links that this crawl does not see
+                row.chemicals = sorted({*known, *link.chemicals})
+                row.depth, row.parent_url, row.role = link.depth, link.parent, link.role
                 row.lease_holder = DUE
             heapq.heappush(self._heap, (row.depth, row.page_id))
             self.known += 1
 
     def _note_lastmod(self, row: Page, link: Found) -> None:
-        """Keep a sitemap's lastmod, where the source's is trusted: the latest, if several name the page.
+        """Keep a sitemap's lastmod, where it will be asked about: the latest, if several name the page.
 
         It is in the page's row, so that a resumed round knows it too.
         """
-        if self._source.trust_lastmod and link.lastmod:
+        if (self._source.trust_lastmod or self._since) and link.lastmod:
             row.sitemap_lastmod = max(row.sitemap_lastmod or link.lastmod, link.lastmod)
 
     def _unmoved(self, row: Page) -> bool:
-        """Whether a trusted sitemap says that a page which we hold has not changed since our last visit."""
+        """Whether a sitemap says that a page which we hold has not changed since our last visit.
+
+        Its word counts where the source's is trusted, and where only changes since a moment are
+        asked for and it names an earlier one.
+        """
         seen = row.state == "kept" and row.reason == "" and row.payload_sha256 and row.role == "content"
-        if not (self._source.trust_lastmod and seen and row.visited_at and row.sitemap_lastmod):
+        if not (seen and row.visited_at and row.sitemap_lastmod):
             return False
-        return row.sitemap_lastmod < row.visited_at
+        old = self._since is not None and row.sitemap_lastmod < self._since
+        return (self._source.trust_lastmod or old) and row.sitemap_lastmod < row.visited_at
 
     def _join(self, row: Page, link: Found) -> None:
         """Another way to a page of this round: names add up, the shortest way counts."""

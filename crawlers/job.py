@@ -5,6 +5,7 @@ The catalogue's password is not in the file: it travels in the environment.
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -38,6 +39,9 @@ class Job(BaseModel):
     licences: dict[str, str] = Field(
         default_factory=dict, description="Identity -> licence, where it is per page"
     )
+    since: datetime | None = Field(
+        default=None, description="Pages that a sitemap says are unchanged since then are not asked for again"
+    )
     restricted: bool = Field(default=False, description="Only some chemicals: nothing is probed or retired")
 
 
@@ -62,6 +66,7 @@ class CrawlStats(BaseModel):
     )
     seconds: float = 0.0
     error: str = ""
+    disk: bool = Field(default=False, description="Whether the error is one of the disk: full, read-only")
 
     def total(self, *states: str) -> int:
         """Pages of the round that ended in one of the states."""

@@ -18,7 +18,7 @@ from typing import IO
 
 from pydantic import ValidationError
 
-from corpus.errors import TerminalError, TransientError
+from corpus.errors import DiskError, TerminalError, TransientError
 from crawlers.job import PASSWORD_VARIABLE, PROGRESS_MARK, CrawlStats, Job
 
 _TAIL_LINES = 40
@@ -113,6 +113,8 @@ def _result(code: int, path: Path, tail: deque[str]) -> CrawlStats:
         stats = CrawlStats.model_validate_json(path.read_text(encoding="utf-8"))
     except ValidationError as error:
         raise TransientError(f"the crawl's statistics cannot be read: {error}", reason="crashed") from error
+    if stats.disk:
+        raise DiskError(stats.error)
     if code != 0 or stats.error:
         raise TransientError(f"the crawl failed: {stats.error or code}\n{end}".strip(), reason="crashed")
     if not stats.finished:

@@ -86,7 +86,7 @@ class CrawlSettings(BaseModel):
         default=300.0, ge=10, description="Age after which a dead crawl's claims come back."
     )
     stop_grace_s: float = Field(
-        default=15.0, ge=0, description="Time for a clean stop before the crawl is killed."
+        default=3.0, ge=0, description="Time for a clean stop before the crawl is killed."
     )
     archive_roll_bytes: int = Field(
         default=ROLL_BYTES, ge=1_000_000, description="Size at which a new WARC file is begun."

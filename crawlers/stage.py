@@ -187,6 +187,7 @@ class CrawlStep(BaseStep):
             dial=dial,
             licences=_licences(source, self.settings),
             restricted=restricted,
+            since=ctx.since,
         )
 
     def _seeds(self, ctx: StageContext, source: Source) -> list[tuple[str, str, list[str]]]:

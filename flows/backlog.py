@@ -37,6 +37,10 @@ _RESTS_ON = {
     "evaluate": ("evaluation", "embeddings.index", "embeddings.model"),
 }
 _OF_MODELS = ("model", "temperature", "top_p", "extra")
+_RESTRICTS = (
+    "sources", "chemicals", "only_failed", "limit", "since",
+    "from_period", "to_period", "chemical_groups", "only_missing",
+)  # fmt: skip
 _NAMES = "acquire.chemicals"
 _CRAWLS = ("acquire.crawl", "acquire.from_archive", "acquire.links")
 
@@ -123,12 +127,15 @@ def _made_since(catalogue: Catalogue) -> tuple[dict[str, set[str]], dict[str, di
     ran_with: dict[str, dict[str, Any]] = {}
     with catalogue.reading() as db:
         runs = db.execute(
-            select(Run.state, Run.parameters, Run.stages, Run.settings).order_by(Run.started_at)
+            select(Run.flow, Run.state, Run.parameters, Run.stages, Run.settings).order_by(Run.started_at)
         ).all()
-    for state, parameters, ran, settings in runs:
-        restricted = any(parameters.get(name) for name in ("sources", "chemicals", "only_failed", "limit"))
+    for flow, state, parameters, ran, settings in runs:
+        restricted = any(parameters.get(name) for name in _RESTRICTS)
         for position, (stage, report) in enumerate(ran.items(), start=1):
-            whole = state in ("completed", "running") or position < len(ran)
+            # a backfill goes on where a partition failed: its earlier stages need not be whole
+            whole = state in ("completed", "running", "suspended") or (
+                position < len(ran) and flow != "backfill"
+            )
             if whole and not restricted and stage in made:
                 made[stage].clear()
                 if settings:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import Annotated
 
 import typer
 
-from corpus.errors import PlatformError
+from corpus.errors import PlatformError, disk_error
 from flows import logging as hchem_logging
 from models.errors import ModelError
 
@@ -24,11 +25,15 @@ GROUPS = {
     "dataset": "The data set: exports, versions and what differs, training records.",
     "models": "Models, prices, checks.",
     "runs": "What was run, and how it went.",
+    "gates": "Quality gates: what they found, and decisions.",
 }
 TOP_LEVEL = {  # command -> module of flows.commands
     "refresh": "pipeline",
     "run": "pipeline",
     "serve": "pipeline",
+    "backfill": "backfill",
+    "partitions": "backfill",
+    "assist": "assist",
     "up": "server",
     "down": "server",
     "status": "status",
@@ -42,6 +47,9 @@ TOP_LEVEL = {  # command -> module of flows.commands
     "chunkscore": "chunk",
     "benchmark": "benchmark",
     "train": "train",
+    "backup": "backup",
+    "restore": "backup",
+    "gc": "backup",
 }
 USAGE_ERROR = 2
 
@@ -94,10 +102,22 @@ def main() -> None:
         build(arguments)(args=arguments, prog_name="hchem")
     except (PlatformError, ModelError) as error:
         message = " ".join(hchem_logging.without_secrets(str(error)).split())
-        sys.stderr.write(f"hchem: {message}\n")
+        gone = getattr(error, "reason", "") == "prefect_gone"
+        # Prefect writes of what it could not log, without an end of line
+        sys.stderr.write(f"{chr(10) if gone else ''}hchem: {message}\n")
+        if gone:
+            # Prefect's threads would wait at exit for the server that is gone, for minutes; all of ours is closed
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(USAGE_ERROR)
         sys.exit(USAGE_ERROR)
     except BrokenPipeError:
         sys.exit(0)
+    except OSError as error:
+        if (told := disk_error(error)) is None:
+            raise
+        sys.stderr.write(f"hchem: {told}\n")
+        sys.exit(USAGE_ERROR)
 
 
 def _verbosity_first(arguments: list[str]) -> list[str]:

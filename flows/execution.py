@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib import metadata
@@ -27,8 +27,10 @@ from corpus.catalogue import leases
 from corpus.catalogue.tables import LedgerRow, Run, now
 from corpus.errors import CatalogueBusyError, PlatformError, SettingsError, TerminalError, TransientError
 from corpus.stages import BatchReport, Item, StageContext, Step, batches, pending, run_batch
-from flows import accounting
+from flows import accounting, moments, sharing, stopping, webhook
 from flows.console import err
+from flows.gates import decisions, judging
+from flows.gates.errors import AwaitingDecision
 from flows.parameters import StageName, StageParameters
 from flows.runtime import Runtime
 from flows.settings import Settings
@@ -75,6 +77,10 @@ class _Growing:
             self._largest[step] = total
             self._progress(step, done, total)
 
+    def beside(self, label: str) -> _Growing:
+        """One that shows the steps of a part of the run, named by ``label``, beside those of the others."""
+        return _Growing(lambda step, done, total: self._progress(f"{step} {label}", done, total))
+
     def finish(self, step: str) -> None:
         """Show a step as done, whatever it counted."""
         total = self._largest.get(step, 0)
@@ -91,9 +97,13 @@ class Session:
     parameters: StageParameters
     stop: threading.Event
     flow_run_id: str = ""  # Prefect's
+    clock: moments.RunClock = field(default_factory=moments.RunClock)
+    watch: stopping.Watch = field(default_factory=lambda: stopping.Watch(threading.Event()))
     stages: dict[str, dict[str, Any]] = field(default_factory=dict)
     progress: _Growing = field(default_factory=lambda: _Growing(_silent))
     accounts: dict[str, accounting.Account] = field(default_factory=dict)
+    sharing: sharing.Sharing | None = None  # of the batches, with assistants
+    gates: judging.GateRun = field(default_factory=judging.GateRun)
 
 
 @contextmanager
@@ -104,47 +114,65 @@ def session(
     *,
     progress: Progress = _silent,
     flow_run_id: str = "",
+    deployed: bool = False,
 ) -> Iterator[Session]:
     """Hold the lease and the run row for a block; the row ends with how the block ended.
 
+    A suspended run whose id the runtime has goes on. ``deployed``: a deployment
+    started it, so that it can be suspended.
     Answers that an earlier run left at a batch API are collected first. Raises
     CatalogueBusyError when another run holds the catalogue (unless asked to wait
     for it), SettingsError where the batch transport is set with a task runner
     whose workers are other processes.
     """
     _check_transport(runtime.settings)
-    with _lease(runtime, parameters.wait):
+    with _lease(runtime, parameters.wait) as holder:
         _close_abandoned(runtime)
+        decisions.close_expired(runtime.catalogue, runtime.settings.gates)
         stop = threading.Event()
         growing = _Growing(progress)
         context = StageContext(
             catalogue=runtime.catalogue,
             run_id=runtime.run_id or new_run_id(),
-            force=parameters.force,
-            only_failed=parameters.only_failed,
-            limit=parameters.limit,
-            sources=tuple(parameters.sources),
-            chemicals=tuple(parameters.chemicals),
+            **parameters.chosen(),
             progress=growing,
             cancelled=stop.is_set,
         )
-        current = Session(runtime, context, flow, parameters, stop, flow_run_id, progress=growing)
+        watch = stopping.Watch(stop, tell=_tell)
+        current = Session(
+            runtime, context, flow, parameters, stop, flow_run_id, watch=watch, progress=growing
+        )
+        watch.last_words.append(lambda: _let_go(current, holder))
+        current.gates.policy = judging.policy_of(parameters.on_gate, deployed=deployed)
         _begin(current)
         try:
-            with _questions_taken(runtime):
+            with (
+                watch.armed(),
+                _questions_taken(runtime),
+                sharing.leading(runtime, context) as current.sharing,
+            ):
                 yield current
         except BaseException as error:
             stop.set()
-            state = _state_after(error)
-            _finish(current, state, f"{type(error).__name__}: {error}")
+            state = "cancelled" if watch.asked else _state_after(error)
+            with suppress(PlatformError):  # where nothing can be written, what stopped the run is what to say
+                _finish(
+                    current,
+                    state,
+                    "stopped on request" if watch.asked else f"{type(error).__name__}: {error}",
+                )
+            webhook.run_ended(current, state, error)
             raise
         _finish(current, "completed", "")
+        webhook.watch_sources(current)
 
 
 def _state_after(error: BaseException) -> str:
     """How a run ended: a step that halted is "stopped", since nothing is wrong with what it did."""
     if isinstance(error, PlatformError) and error.halts:
         return "stopped"
+    if isinstance(error, AwaitingDecision):
+        return "suspended"
     return "failed" if isinstance(error, Exception) else "cancelled"
 
 
@@ -157,6 +185,7 @@ def _check_transport(settings: Settings) -> None:
             f"transport = 'batch' ({', '.join(skills)}) needs flows.task_runner = 'thread', not {runner!r}: "
             "set one of them otherwise (HCHEM_MODELS__TRANSPORT, HCHEM_FLOWS__TASK_RUNNER)"
         )
+    sharing.is_shared(settings)
 
 
 @contextmanager
@@ -181,13 +210,13 @@ def new_run_id() -> str:
 
 
 @contextmanager
-def _lease(runtime: Runtime, wait: bool) -> Iterator[None]:
+def _lease(runtime: Runtime, wait: bool) -> Iterator[str]:
     seconds = runtime.settings.flows.lease_s
     told = False
     while True:
         try:
-            with leases.held(runtime.catalogue, "run", seconds=seconds):
-                yield
+            with leases.held(runtime.catalogue, "run", seconds=seconds) as holder:
+                yield holder
             return
         except CatalogueBusyError as error:
             if not wait:
@@ -209,6 +238,12 @@ def _begin(current: Session) -> None:
     shown = accounting.shown_settings(current.runtime.settings)
     version = metadata.version("hchemsafety")
     with current.runtime.catalogue.writing() as db:
+        row = db.get(Run, current.context.run_id)
+        if row is not None and row.state == "suspended":
+            row.state, row.message, row.finished_at = "running", "", None
+            current.clock.resumed = True
+            current.stages.update(row.stages)
+            return
         db.add(
             Run(
                 run_id=current.context.run_id,
@@ -217,6 +252,7 @@ def _begin(current: Session) -> None:
                 settings=shown,
                 flow_run_id=current.flow_run_id,
                 code_version=version,
+                started_at=current.clock.start(db),
             )
         )
 
@@ -225,8 +261,14 @@ def _finish(current: Session, state: str, message: str) -> None:
     with current.runtime.catalogue.writing() as db:
         row = db.get(Run, current.context.run_id)
         if row is not None:
-            row.state, row.message, row.finished_at = state, message[:2000], now()
+            row.state, row.message, row.finished_at = state, message[:2000], current.clock.end(row)
             row.stages = dict(current.stages)
+
+
+def _let_go(current: Session, holder: str) -> None:
+    """Last words of a run that is given up."""
+    _finish(current, "cancelled", "stopped in the middle of an item; the next run goes on where it stopped")
+    leases.release(current.runtime.catalogue, "run", holder)
 
 
 def run_stage(current: Session, name: StageName, execute: BatchExecutor) -> dict[str, Any]:
@@ -234,7 +276,9 @@ def run_stage(current: Session, name: StageName, execute: BatchExecutor) -> dict
 
     Raises TerminalError when more than ``flows.max_failed_share`` of a step's
     items failed, TransientError when a step halted (budget spent, endpoint down,
-    key refused): what is done stays, the next run goes on with the rest.
+    key refused): what is done stays, the next run goes on with the rest. Raises
+    GateError where a blocking quality gate fails the run; where it is to ask,
+    ``current.gates.held`` is set.
     """
     began = time.monotonic()
     reports: dict[str, Any] = {}
@@ -246,7 +290,41 @@ def run_stage(current: Session, name: StageName, execute: BatchExecutor) -> dict
         _save(current, name, reports, began)
         _stop_if_halted(current, report)
         _gate(current, report)
+    judging.after_stage(current, name)
     return reports
+
+
+def run_steps(
+    current: Session, name: StageName, steps: Iterable[Step], execute: BatchExecutor
+) -> dict[str, Any]:
+    """Run some steps of a stage for what the session's context is restricted to; returns {step: counts}.
+
+    The counts are added to those of the stage in the run. Raises as ``run_stage``.
+    """
+    before = current.stages.get(name, {"seconds": 0.0, "steps": {}})
+    began = time.monotonic() - before["seconds"]
+    all_steps: dict[str, Any] = dict(before["steps"])
+    made: dict[str, Any] = {}
+    for step in steps:
+        report = _run_step(current, step, execute)
+        made[step.name] = report.as_dict()
+        all_steps[step.name] = _added(all_steps.get(step.name, {}), made[step.name])
+        _save(current, name, all_steps, began)
+        _stop_if_halted(current, report)
+        _gate(current, report)
+    return made
+
+
+def _added(before: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    """Two reports of a step as one."""
+    found: dict[str, Any] = {}
+    for name, value in more.items():
+        if isinstance(value, dict):
+            earlier = before.get(name, {})
+            found[name] = {key: earlier.get(key, 0) + value.get(key, 0) for key in [*earlier, *value]}
+        else:
+            found[name] = round(before.get(name, 0) + value, 3)
+    return found
 
 
 def take_version(current: Session) -> Version | None:
@@ -260,6 +338,8 @@ def take_version(current: Session) -> Version | None:
     folder = versions.folder_of(current.runtime.data_dir)
     version, new = versions.take(current.runtime.catalogue, folder, run_id=current.context.run_id)
     gone = versions.collect(folder, keep)
+    if new:
+        webhook.version_taken(current, version)
     _tell(
         f"data set version {version.id}{'' if new else ', unchanged'}"
         + (f"; {len(gone)} old versions removed" if gone else "")
@@ -282,6 +362,7 @@ def _run_step(current: Session, step: Step, execute: BatchExecutor) -> StepRepor
     """Run a step; items that failed transiently get further passes."""
     settings = current.runtime.settings.flows
     began = time.monotonic()
+    current.watch.check()
     items = pending(step, current.context)
     total = _execute_all(current, step, items, execute)
     for number in range(1, settings.passes):
@@ -345,12 +426,13 @@ def _work_off(current: Session) -> None:
         fault = translated(error)
         fault.halts = True
         current.context.halt.set(fault)
-    except BaseException:  # Ctrl-C: the jobs go on at the endpoint without us
-        for job in queue.jobs():
-            _tell(
-                f"batch job {job.job_id[:8]} stays open: the next run, or hchem models batches collect, fetches it"
-            )
-        raise
+    finally:
+        if current.stop.is_set():  # the jobs go on at the endpoint without us
+            for job in queue.jobs():
+                _tell(
+                    f"batch job {job.job_id[:8]} stays open: the next run, or hchem models batches collect, "
+                    "fetches it"
+                )
 
 
 def _recorded(current: Session, step: Step) -> dict[str, datetime]:
@@ -371,12 +453,12 @@ def _execute(current: Session, step: Step, items: list[Item], execute: BatchExec
     work = list(batches(step, items))
     done = of - len(items)
     current.progress(step.name, done, of)
-    for report in execute(current, step, work):
-        total.add(report)
-        done += sum(report.states.values()) - report.states["waiting"]
-        current.progress(step.name, done, of)
-    if current.stop.is_set():
-        raise PlatformError("the run was cancelled", reason="cancelled")
+    with sharing.posted(current.sharing, step, work):
+        for report in execute(current, step, work):
+            total.add(report)
+            done += sum(report.states.values()) - report.states["waiting"]
+            current.progress(step.name, done, of)
+    current.watch.check()
     return total
 
 
@@ -412,6 +494,9 @@ def _gate(current: Session, report: StepReport) -> None:
 def direct(current: Session, step: Step, work: list[list[Item]]) -> Iterator[BatchReport]:
     """Run batches on threads of this process, without Prefect; reports come in batch order."""
     workers = current.runtime.settings.flows.workers
+    if (share := sharing.of(current.sharing, step)) is not None:
+        yield from share.work_off(workers)
+        return
     if step.batch_size is None or len(work) == 1 or workers == 1:
         for batch in work:
             yield run_batch(step, current.context, batch)

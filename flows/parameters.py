@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic.json_schema import SkipJsonSchema
+
+from corpus.catalogue.tables import now
+from corpus.errors import SettingsError
+from corpus.restriction import moment_of
 
 StageName = Literal["acquire", "curate", "graph", "questions", "chunks", "evaluate"]
 STAGES: tuple[StageName, ...] = ("acquire", "curate", "graph", "questions", "chunks", "evaluate")
@@ -17,6 +22,11 @@ class StageParameters(BaseModel):
 
     sources: list[str] = Field(default_factory=list, description="Only these sources (all when empty)")
     chemicals: list[str] = Field(default_factory=list, description="Only these names or CAS numbers")
+    since: str | None = Field(
+        default=None,
+        description="Only contents transferred since then, and of pages that a sitemap dates only those that changed "
+        "since then: 2026-11-01 (UTC), or how long ago: 7d, 12h",
+    )
     only_failed: bool = Field(
         default=False, description="Only what failed before, terminal failures included"
     )
@@ -33,6 +43,34 @@ class StageParameters(BaseModel):
     preset: str | None = Field(
         default=None, description="A paper's values below the settings: qchunker-paper or hichunk-paper"
     )
+
+    on_gate: Literal["ask", "fail", "continue"] | None = Field(
+        default=None,
+        description="When a blocking quality gate fails: suspend the run and ask here, fail it, or go on. Unset: ask in "
+        "a run that a deployment started, fail in any other",
+    )
+
+    @field_validator("since", mode="before")
+    @classmethod
+    def _since(cls, value: str | None) -> str | None:
+        if not value:
+            return None  # an empty field of the form
+        try:
+            moment_of(value, now())
+        except SettingsError as error:
+            raise ValueError(str(error)) from error
+        return value
+
+    def chosen(self) -> dict[str, Any]:
+        """What a run works on, as fields of ``StageContext``; "7d" means from now on back."""
+        return {
+            "force": self.force,
+            "only_failed": self.only_failed,
+            "limit": self.limit,
+            "sources": tuple(self.sources),
+            "chemicals": tuple(self.chemicals),
+            "since": moment_of(self.since, now()) if self.since else None,
+        }
 
     def overrides(self) -> dict[str, Any] | None:
         """What of these parameters is a setting, for ``load_settings`` and ``open_runtime``."""
@@ -58,3 +96,56 @@ class RefreshParameters(StageParameters):
     def stages(self) -> tuple[StageName, ...]:
         """The stages of the slice, in order."""
         return STAGES[STAGES.index(self.from_stage) : STAGES.index(self.to_stage) + 1]
+
+
+class BackfillParameters(StageParameters):
+    """Which partitions a backfill works on, and how."""
+
+    since: SkipJsonSchema[str | None] = None
+    limit: SkipJsonSchema[int | None] = None
+    archive: SkipJsonSchema[str | None] = None
+    from_period: str | None = Field(
+        default=None, description="First period: 2026-01 (also 2026, 2026-W05, 2026-01-31)"
+    )
+    to_period: str | None = Field(default=None, description="Last period, itself included")
+    chemical_groups: str | None = Field(
+        default=None, description="Groups of substances to acquire: 0-7 or 0,3,5; with from_stage acquire"
+    )
+    from_stage: StageName = Field(default="curate", description="First stage to run")
+    to_stage: StageName = Field(default="evaluate", description="Last stage to run")
+    only_missing: bool = Field(default=False, description="Only what was never processed")
+    only_failed: bool = Field(
+        default=False,
+        description="Only what failed, terminal failures included, and what was never processed beside it",
+    )
+    force: bool = Field(default=False, description="Redo everything in the chosen partitions")
+    parallel: int = Field(
+        default=1, ge=1, le=64, description="Processes that work on batches, this one included"
+    )
+    yes: bool = Field(default=False, description="Agree to the model calls that the run is expected to make")
+
+    @model_validator(mode="after")
+    def _sound(self) -> BackfillParameters:
+        RefreshParameters(from_stage=self.from_stage, to_stage=self.to_stage)
+        if self.since or self.limit or self.archive:
+            raise ValueError("a backfill is restricted by periods: since, limit and archive are not for it")
+        if self.only_missing and self.only_failed:
+            raise ValueError("only_missing or only_failed, not both")
+        if self.force and (self.only_missing or self.only_failed):
+            raise ValueError("force redoes everything: not with only_missing or only_failed")
+        if self.chemical_groups and self.from_stage != "acquire":
+            raise ValueError("chemical_groups divide acquisition: they need from_stage acquire")
+        return self
+
+    def overrides(self) -> dict[str, Any] | None:
+        """With further processes the run shares its batches with them."""
+        shared = {"flows": {"share_batches": True}} if self.parallel > 1 else {}
+        return ({**(super().overrides() or {}), **shared}) or None
+
+    def chosen(self) -> dict[str, Any]:
+        """Nothing: the run is about everything, its parts are restricted one by one."""
+        return {}
+
+    def stages(self) -> tuple[StageName, ...]:
+        """The stages of the slice, in order."""
+        return RefreshParameters(from_stage=self.from_stage, to_stage=self.to_stage).stages()

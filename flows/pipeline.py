@@ -7,35 +7,45 @@ points at a server (``flows.prefect_server.ensure``).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import httpx
 from prefect import Flow, flow, get_run_logger, task
-from prefect.artifacts import (
-    create_link_artifact,
-    create_markdown_artifact,
-    create_progress_artifact,
-    create_table_artifact,
-    update_progress_artifact,
-)
+from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.events import emit_event
 from prefect.futures import PrefectFuture
 from prefect.runtime import flow_run
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
+from corpus.catalogue import Catalogue
+from corpus.catalogue.work import WorkBoard
 from corpus.errors import PlatformError, SettingsError
 from corpus.stages import BatchReport, Item, StageContext, Step, run_batch
-from flows import execution, report, secrets, slots, summary
+from flows import (
+    artifacts,
+    assist_flow,
+    cancelling,
+    elsewhere,
+    execution,
+    guards,
+    report,
+    secrets,
+    sharing,
+    slots,
+)
 from flows.execution import Session
+from flows.gates import waiting
 from flows.parameters import STAGES, RefreshParameters, StageName, StageParameters
 from flows.runtime import Runtime, open_runtime
 from flows.settings import FlowSettings, load_settings
 
 _active: list[Session] = []  # the run of this process; the lease allows one
 _watchers: list[Callable[[str, int, int], None]] = []  # the command line's progress display
-_recorded: list[str] = []  # flow runs of this process, for `wait_until_recorded`
+flow_runs: list[str] = []  # flow runs of this process, in the order in which they began
 _submitted = 0
 
 
@@ -60,39 +70,48 @@ def _is_transient(_task: Any, _run: Any, state: Any) -> bool:
     persist_result=False,
 )
 def batch_task(step: str, number: int, items: list[tuple[str, str]], run: dict[str, Any]) -> dict[str, Any]:
-    """Run one batch of a step; returns its counts."""
+    """Run one batch of a step; returns its counts. Without ``items``: the first batch that is free (``_shared``)."""
+    return _batch(step, items, run)
+
+
+def _batch(step: str, items: list[tuple[str, str]], run: dict[str, Any]) -> dict[str, Any]:
+    """The task's work. Dask and Ray pickle the task's function with all it names, this one by its name alone."""
     work = [Item(*item) for item in items]
     current = next((s for s in _active if s.context.run_id == run["run_id"]), None)
     if current is not None:
-        return _run_batch(current.runtime, current.context, step, work)
-    given = {name: value for name, value in run.items() if name not in ("archive", "preset")}
-    overrides = {"preset": run["preset"]} if run["preset"] else None
-    # a Dask or Ray worker reads settings of its own
-    with open_runtime(overrides, run_id=run["run_id"], archive=run["archive"]) as runtime:
-        context = StageContext(catalogue=runtime.catalogue, **given)
-        return _run_batch(runtime, context, step, work)
+        board = current.sharing.board if current.sharing is not None and not items else None
+        return _run_batch(current.runtime, current.context, step, work, board)
+
+    def run_here(runtime: Runtime, context: StageContext, batch: list[Item]) -> dict[str, Any]:
+        if batch:
+            return _run_batch(runtime, context, step, batch)
+        board = sharing.board_of(runtime, context)
+        with board.beating():
+            return _run_batch(runtime, context, step, batch, board)
+
+    return elsewhere.run(work, run, run_here)
 
 
-def _run_batch(runtime: Runtime, context: StageContext, name: str, work: list[Item]) -> dict[str, Any]:
-    """Run a batch; where it waits for a model it holds a slot over all processes."""
+def _run_batch(
+    runtime: Runtime, context: StageContext, name: str, work: list[Item], board: WorkBoard | None = None
+) -> dict[str, Any]:
+    """Run a batch, with a board the first free one; where it waits for a model it holds a slot over all processes."""
     step = runtime.step(name)
+
+    def run() -> BatchReport:
+        if board is None:
+            return run_batch(step, context, work)
+        return sharing.do_next(board, runtime, context, step) or BatchReport()
+
     if step.concurrency <= 1:
-        return run_batch(step, context, work).as_dict()
+        return run().as_dict()
 
     def needless() -> bool:
         return context.cancelled() or context.halt.error is not None
 
     with slots.slots_for(runtime.settings.models.limits).hold(needless):
-        report = BatchReport() if needless() else run_batch(step, context, work)
+        report = BatchReport() if needless() else run()
     return report.as_dict()
-
-
-def _as_report(data: dict[str, Any]) -> BatchReport:
-    result = BatchReport(seconds=data["seconds"])
-    result.states.update(data["states"])
-    result.reasons.update(data["reasons"])
-    result.counts.update(data["counts"])
-    return result
 
 
 def _submit(current: Session, step: Step, work: list[list[Item]]) -> Iterator[BatchReport]:
@@ -106,15 +125,63 @@ def _submit(current: Session, step: Step, work: list[list[Item]]) -> Iterator[Ba
         "limit": context.limit,
         "sources": list(context.sources),
         "chemicals": list(context.chemicals),
+        "since": context.since,
+        "until": context.until,
         "archive": current.parameters.archive,
         "preset": current.parameters.preset,
+        "settings": elsewhere.settings_marks(current.runtime.settings),
     }
-    futures: list[PrefectFuture[dict[str, Any]]] = []
-    for number, batch in enumerate(work, start=1):
-        futures.append(batch_task.submit(step.name, number, [(i.id, i.fingerprint) for i in batch], run))
-        _submitted += 1
-    for future in futures:
-        yield _as_report(future.result())
+    share = sharing.of(current.sharing, step)
+    with _runner_of(current, step) as runner:
+        if share is not None:
+            yield from _shared(
+                share, len(work), lambda n: runner({"step": step.name, "number": n, "items": [], "run": run})
+            )
+            return
+        futures: list[PrefectFuture[dict[str, Any]]] = []
+        for number, batch in enumerate(work, start=1):
+            given = {"step": step.name, "number": number, "run": run}
+            given["items"] = [(item.id, item.fingerprint) for item in batch]
+            futures.append(runner(given))
+            _submitted += 1
+        for future in futures:
+            report = future.result()
+            elsewhere.take_halt(report, context.halt)
+            yield sharing.report_of(report)
+
+
+def _shared(
+    share: sharing.Share, count: int, submit: Callable[[int], PrefectFuture[dict[str, Any]]]
+) -> Iterator[BatchReport]:
+    """Batches that assistants take too: as many tasks as there are batches, each does the first that is free.
+
+    A task is not bound to its number, so that none waits for a batch that an assistant
+    has while others are open: the run takes from the front and assistants from the
+    back, hence numbers and batches agree until they meet, and the tasks after that end
+    at once. Further tasks do what comes back from assistants that went away.
+    """
+    global _submitted  # noqa: PLW0603 - see _submit
+    while count:
+        futures = [submit(number) for number in range(1, count + 1)]
+        _submitted += count
+        for future in futures:
+            elsewhere.take_halt(future.result(), share.context.halt)
+            yield from share.reports()
+        yield from share.waited()
+        count = share.free()
+    yield from share.reports()
+
+
+@contextmanager
+def _runner_of(current: Session, step: Step) -> Iterator[Callable[[dict[str, Any]], PrefectFuture[Any]]]:
+    """Where a step's batches go: to the flow's runner, or to threads of this process where they must stay here."""
+    settings = current.runtime.settings.flows
+    if settings.task_runner == "thread" or not elsewhere.stays_here(step):
+        yield lambda given: batch_task.submit(**given)
+        return
+    here: ThreadPoolTaskRunner[Any] = ThreadPoolTaskRunner(max_workers=settings.workers)
+    with here:
+        yield lambda given: here.submit(batch_task, given)
 
 
 def task_runner(settings: FlowSettings) -> TaskRunner[Any]:
@@ -123,9 +190,9 @@ def task_runner(settings: FlowSettings) -> TaskRunner[Any]:
         return ThreadPoolTaskRunner(max_workers=settings.workers)
     try:
         if settings.task_runner == "dask":
-            from prefect_dask import DaskTaskRunner
+            from prefect_dask.task_runners import DaskTaskRunner
 
-            return DaskTaskRunner(address=settings.task_runner_address)  # type: ignore[no-any-return]
+            return DaskTaskRunner(address=settings.task_runner_address)
         from prefect_ray import RayTaskRunner
 
         return RayTaskRunner(address=settings.task_runner_address)  # type: ignore[no-any-return]
@@ -137,19 +204,26 @@ def task_runner(settings: FlowSettings) -> TaskRunner[Any]:
 
 
 class _ProgressArtifacts:
-    """One progress artifact per step, updated as batches end."""
+    """One progress artifact per step, updated as batches end; a server that went away costs the display alone."""
 
     def __init__(self) -> None:
         self._ids: dict[str, Any] = {}
+        self._gone = False
 
     def __call__(self, step: str, done: int, total: int) -> None:
         for watcher in _watchers:
             watcher(step, done, total)
-        if not total:
+        if not total or self._gone:
             return
-        share = round(100.0 * done / total, 1)
+        try:
+            self._show(step, round(100.0 * done / total, 1), total)
+        except httpx.HTTPError as error:  # after the client's own repetitions, about a minute
+            self._gone = True
+            execution.log.warning("progress is no longer shown in the Prefect UI", why=type(error).__name__)
+
+    def _show(self, step: str, share: float, total: int) -> None:
         if step not in self._ids:
-            key = step.replace(".", "-").replace("_", "-")
+            key = re.sub(r"[^a-z0-9]+", "-", step.lower())  # it may name a partition
             self._ids[step] = create_progress_artifact(
                 progress=share, key=f"progress-{key}", description=f"{step}: {total} items"
             )
@@ -161,14 +235,21 @@ class _ProgressArtifacts:
 def _session(name: str, parameters: StageParameters) -> Iterator[tuple[Session, bool]]:
     """The run of this process: the outer flow's, or a new one (then True)."""
     if _active:
-        yield _active[0], False
+        with _active[0].watch.handling():  # Prefect has put its own handlers back for this flow
+            yield _active[0], False
         return
-    run_id = execution.new_run_id()
+    run_id = guards.suspended_run(parameters) or execution.new_run_id()
     with open_runtime(parameters.overrides(), run_id=run_id, archive=parameters.archive) as runtime:
         _prove_ready(runtime)
         with execution.session(
-            runtime, name, parameters, progress=_ProgressArtifacts(), flow_run_id=str(flow_run.id)
+            runtime,
+            name,
+            parameters,
+            progress=_ProgressArtifacts(),
+            flow_run_id=str(flow_run.id),
+            deployed=guards.deployed(),
         ) as current:
+            cancelling.prepare(current.watch, str(flow_run.id), served=not _watchers)
             _active.append(current)
             try:
                 yield current, True
@@ -183,40 +264,37 @@ def _prove_ready(runtime: Runtime) -> None:
 
 
 def _run(name: str, stages: tuple[StageName, ...], parameters: StageParameters) -> dict[str, Any]:
-    _recorded.append(str(flow_run.id))
+    flow_runs.append(str(flow_run.id))
     global _submitted  # noqa: PLW0603 - see _submit
     with _session(name, parameters) as (current, outermost):
-        for stage in stages:
+        resumed = tuple(current.stages) if outermost else ()  # after a gate: these are done
+        for stage in [stage for stage in stages if stage not in resumed]:
             if outermost and len(stages) > 1:
                 _submitted += 1  # the server shows a subflow as a task run of its parent
                 STAGE_FLOWS[stage](parameters.common())
             else:
-                _stage_artifacts(stage, execution.run_stage(current, stage, _submit))
+                _stage_artifacts(current.runtime.catalogue, stage, _gated(current, stage))
+            if outermost:
+                current.gates.raise_if_held()
         if outermost:
             _run_artifacts(current)
         return {"run_id": current.context.run_id, "stages": current.stages}
 
 
-def _stage_artifacts(stage: str, reports: dict[str, Any]) -> None:
+def _gated(current: Session, stage: StageName) -> dict[str, Any]:
+    """Run a stage; its quality gates are shown however they ended."""
+    try:
+        return execution.run_stage(current, stage, _submit)
+    finally:
+        waiting.show(current.gates.found.get(stage, []), stage)
+
+
+def _stage_artifacts(catalogue: Catalogue, stage: str, reports: dict[str, Any]) -> None:
     logger = get_run_logger()
     for step, counts in reports.items():
         states = ", ".join(f"{state} {n}" for state, n in sorted(counts["states"].items())) or "nothing to do"
         logger.info("%s: %s (%.1f s)", step, states, counts["wall_seconds"])
-    rows = [
-        {
-            "step": step,
-            "to do": counts["pending"],
-            **{
-                state: counts["states"].get(state, 0)
-                for state in ("kept", "rejected", "duplicate", "review", "failed")
-            },
-            "reasons": ", ".join(f"{reason} {n}" for reason, n in sorted(counts["reasons"].items())),
-            "made": ", ".join(f"{what} {n}" for what, n in sorted(counts["counts"].items())),
-            "seconds": counts["wall_seconds"],
-        }
-        for step, counts in reports.items()
-    ]
-    create_table_artifact(table=rows, key=f"stage-{stage}", description=f"Stage {stage}")
+    artifacts.publish_stage(catalogue, stage, reports)
 
 
 def _run_artifacts(current: Session) -> None:
@@ -232,18 +310,13 @@ def _run_artifacts(current: Session) -> None:
             payload={"rows": version.rows, "tags": list(version.tags)},
         )
     path = report.write(current.runtime, current.context.run_id, current.stages)
-    status = summary.status(current.runtime.catalogue)
-    create_markdown_artifact(
-        summary.markdown(status, current.stages),
-        key="run-summary",
-        description="What is in the knowledge base",
-    )
-    create_link_artifact(link=path.as_uri(), link_text=str(path), key="run-report", description="HTML report")
+    artifacts.publish_run(current, version, path)
+    guards.show_freshness(current)
 
 
 def _make(name: StageName) -> Flow[[StageParameters], dict[str, Any]]:
     def stage(parameters: StageParameters = StageParameters()) -> dict[str, Any]:  # noqa: B008 - Prefect's form
-        return _run(name, (name,), parameters)
+        return guards.guarded(parameters, lambda: _run(name, (name,), parameters))
 
     stage.__name__ = name
     stage.__doc__ = f"The stage {name!r} of the pipeline."
@@ -261,7 +334,10 @@ acquire, curate, graph, questions, chunks, evaluate = (STAGE_FLOWS[name] for nam
 @flow(name="refresh", persist_result=False, task_runner=_runner())
 def refresh(parameters: RefreshParameters = RefreshParameters()) -> dict[str, Any]:  # noqa: B008 - Prefect's form
     """From chemical names to an evaluated knowledge base; only what changed is redone."""
-    return _run("refresh", parameters.stages(), parameters)
+    return guards.guarded(parameters, lambda: _run("refresh", parameters.stages(), parameters))
+
+
+assist = assist_flow.assist
 
 
 def recorded_by_server(timeout_s: float = 60.0) -> tuple[int, int]:
@@ -272,7 +348,7 @@ def recorded_by_server(timeout_s: float = 60.0) -> tuple[int, int]:
     from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
 
     deadline = time.monotonic() + timeout_s
-    ids: list[Any] = list(_recorded)
+    ids: list[Any] = list(flow_runs)
     seen = 0
     with get_client(sync_client=True) as client:
         while True:

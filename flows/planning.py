@@ -25,11 +25,7 @@ def context_of(runtime: Runtime, parameters: StageParameters) -> StageContext:
     return StageContext(
         catalogue=runtime.catalogue,
         run_id="dry-run",
-        force=parameters.force,
-        only_failed=parameters.only_failed,
-        limit=parameters.limit,
-        sources=tuple(parameters.sources),
-        chemicals=tuple(parameters.chemicals),
+        **parameters.chosen(),
     )
 
 

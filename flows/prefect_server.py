@@ -16,13 +16,15 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import psutil
 
-from corpus.errors import SettingsError, TerminalError
+from corpus.errors import PlatformError, SettingsError, TerminalError, TransientError
+from flows import stopping
 from flows.settings import PrefectSettings, is_loopback
 
 _HOST = "127.0.0.1"
@@ -167,6 +169,25 @@ def ensure(
     return server
 
 
+GONE = "prefect_gone"
+"""Reason of the error where the server went away in the middle of a run."""
+
+
+@contextmanager
+def needed(server: Server) -> Iterator[None]:
+    """A block that needs the server. Raises TransientError where it fails and the server no longer answers."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, PlatformError) or healthy(server.url):
+            raise
+        raise TransientError(
+            f"the Prefect server {server.url} went away in the middle of the run; what was done is kept, the same "
+            "command goes on with the rest (--direct: without a server)",
+            reason=GONE,
+        ) from error
+
+
 def _start(data_dir: Path, settings: PrefectSettings, tell: Callable[[str], None]) -> Server:
     home = _home(data_dir)
     home.mkdir(parents=True, exist_ok=True)
@@ -184,6 +205,7 @@ def _start(data_dir: Path, settings: PrefectSettings, tell: Callable[[str], None
             start_new_session=True,
             env={**os.environ, **environment(data_dir, port, settings)},
         )
+    stopping.spare(process.pid)
     server = Server(_url(settings.host, port), process.pid, settings.host, settings.auth is not None)
     _state_file(data_dir).write_text(json.dumps(asdict(server)), encoding="utf-8")
     tell(f"starting the Prefect server on port {port} (first start takes about half a minute)")

@@ -108,8 +108,16 @@ def _build(name: str, runtime: Runtime) -> Stage:
     raise SettingsError(f"unknown stage {name!r}; stages: {', '.join(STAGES)}")
 
 
-def prepare_data_dir(path: Path) -> Path:
-    """Create the data directory and prove that it can be written."""
+UNFINISHED_RESTORE = ".restore-unfinished"
+
+
+def prepare_data_dir(path: Path, *, unfinished: bool = False) -> Path:
+    """Create the data directory and prove that it can be written.
+
+    Raises SettingsError, also where a restore was killed in it (unless ``unfinished`` is meant).
+    """
+    if not unfinished and (path / UNFINISHED_RESTORE).exists():
+        raise SettingsError(f"a restore into {path} did not come to its end; run `hchem restore` again")
     try:
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path, prefix=".write-check-"):

@@ -27,6 +27,11 @@ def refuse_keys(values: Mapping[str, Any], place: Path) -> None:
         raise SettingsError(
             f"{place} sets prefect.auth: passwords are not kept in files; use HCHEM_PREFECT__AUTH"
         )
+    for name in ("webhook", "webhook_secret"):
+        if name in (values.get("flows") or {}):
+            raise SettingsError(
+                f"{place} sets flows.{name}: secrets are not kept in files; use HCHEM_FLOWS__{name.upper()}"
+            )
     for path in _keys_in(values):
         setting = ".".join(path)
         ways = [f"HCHEM_{'__'.join(path).upper()}"]

@@ -13,15 +13,15 @@ import re
 import tomllib
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
     SecretStr,
     ValidationError,
-    field_validator,
     model_validator,
 )
 from pydantic_settings import (
@@ -36,7 +36,10 @@ from chunking.settings import ChunkSettings
 from corpus.errors import SettingsError
 from corpus.settings import CorpusSettings
 from crawlers.settings import CrawlSettings
-from flows import secrets
+from flows import schedules, secrets
+from flows.housekeeping_settings import HousekeepingSettings
+from flows.operation_settings import FreshnessSettings, GateSettings, OperationSettings
+from flows.partition_settings import PartitionSettings
 from flows.presets import PresetSource
 from kg.graph_settings import GraphSettings, QuestionSettings
 from kg.settings import ExtractionSettings
@@ -100,7 +103,7 @@ class PrefectSettings(BaseModel):
         return self
 
 
-class FlowSettings(BaseModel):
+class FlowSettings(PartitionSettings, OperationSettings):
     """How stages are run."""
 
     model_config = ConfigDict(extra="forbid")
@@ -121,14 +124,14 @@ class FlowSettings(BaseModel):
         ge=0,
         description="Versions of the data set kept beside those with a tag; 0: a refresh takes none",
     )
-    schedule: str = Field(default="0 3 * * 1", description="Cron of the scheduled refresh (UTC)")
-
-    @field_validator("schedule")
-    @classmethod
-    def _cron(cls, value: str) -> str:
-        if len(value.split()) != 5:
-            raise ValueError("a cron expression has five fields, for example '0 3 * * 1'")
-        return value
+    share_batches: bool | None = Field(
+        default=None,
+        description="Let assistants (`hchem assist`) help with the batches of a run; unset: where the catalogue is not SQLite",
+    )
+    schedule: Annotated[str, AfterValidator(schedules.checked)] = Field(
+        default="0 3 * * 1",
+        description="When the scheduled refresh is due: cron (UTC), or an interval such as `every 12h`",
+    )
 
 
 class _SettingsFile(TomlConfigSettingsSource):
@@ -168,8 +171,11 @@ class Settings(BaseSettings):
     evaluation: EvaluationSettings = Field(default_factory=EvaluationSettings)
     models: ModelSettings = Field(default_factory=ModelSettings)
     embeddings: EmbeddingSettings = Field(default_factory=EmbeddingSettings)
+    housekeeping: HousekeepingSettings = Field(default_factory=HousekeepingSettings)
     prefect: PrefectSettings = Field(default_factory=PrefectSettings)
     flows: FlowSettings = Field(default_factory=FlowSettings)
+    gates: GateSettings = Field(default_factory=GateSettings)
+    freshness: FreshnessSettings = Field(default_factory=FreshnessSettings)
 
     @model_validator(mode="after")
     def _hand_down(self) -> Settings:

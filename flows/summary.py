@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session as DbSession
 from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import (
     Assertion,
+    Check,
     Chunk,
     Document,
     Evaluation,
@@ -66,6 +67,7 @@ def status(catalogue: Catalogue, settings: dict[str, Any] | None = None) -> dict
             "models": _models(db),
             "failures": _count(db, Failure.failure_id, Failure.resolved_run.is_(None)),
             "last_run": _last_run(db),
+            "gates": gates(db),
             "behind": backlog.behind(catalogue, settings),
         }
 
@@ -110,6 +112,33 @@ def _last_run(db: DbSession) -> dict[str, Any] | None:
         "seconds": (row.finished_at - row.started_at).total_seconds() if row.finished_at else None,
         "changed": changed(row.stages),
     }
+
+
+def gates(db: DbSession) -> dict[str, Any]:
+    """Quality gates of the newest run: how many passed, failed, were skipped; what the failed ones say."""
+    newest = select(Run.run_id).order_by(Run.started_at.desc()).limit(1).scalar_subquery()
+    rows = list(db.scalars(select(Check).where(Check.run_id == newest).order_by(Check.name, Check.scope)))
+    states = Counter(row.state for row in rows)
+    return {
+        **{state: states[state] for state in ("passed", "failed", "skipped")},
+        "failures": [
+            {
+                "gate": row.name,
+                "scope": row.scope,
+                "severity": row.severity,
+                "message": row.message,
+                "decision": row.decision,
+            }
+            for row in rows
+            if row.state == "failed"
+        ],
+    }
+
+
+def _gates_line(found: dict[str, Any]) -> str:
+    counts = ", ".join(f"{state} {found[state]}" for state in ("passed", "failed", "skipped") if found[state])
+    told = "; ".join(f"{row['severity']}: {row['message']}" for row in found["failures"])
+    return f"{counts or '–'}{f': {told}' if told else ''}"
 
 
 def changed(stages: dict[str, Any]) -> dict[str, int]:
@@ -170,6 +199,7 @@ def lines(figures: dict[str, Any], stages: dict[str, Any]) -> list[tuple[str, st
         ("chunks", _joined(figures["chunks"])),
         ("model calls", f"{figures['models']['calls']} (served from store {figures['models']['cached']})"),
         ("unresolved failures", str(figures["failures"])),
+        ("quality gates", _gates_line(figures["gates"])),
         (
             "time per stage",
             ", ".join(f"{name} {s:.1f} s" for name, s in stage_seconds(stages).items()) or "–",

@@ -83,6 +83,11 @@ class EmbeddedGraph:
         """Process id of the Java process, while it runs."""
         return self.process.pid
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the server was started and runs no more."""
+        return self.process.exit_code is not None
+
     def __enter__(self) -> EmbeddedGraph:
         self.start()
         return self

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
+from corpus import restriction
 from corpus.asking import ask_many
 from corpus.catalogue.tables import Assertion, Document, LedgerRow
 from corpus.documents import RefinedDocument, kept_documents
@@ -84,12 +85,10 @@ class ExtractStep(BaseStep):
             .where(Document.state == "kept", Document.text != "", Document.kind != REFERENCE_KIND)
             .order_by(Document.document_id)
         )
-        if ctx.sources:
-            query = query.where(Document.source.in_(ctx.sources))
         with ctx.catalogue.reading() as session:
             return [
                 Item(row.document_id, fingerprint(self.name, self.version, _inputs(row), settings, identity))
-                for row in session.execute(query)
+                for row in session.execute(restriction.documents(session, ctx, query))
             ]
 
     def process(self, ctx: StageContext, item: Item) -> Outcome:

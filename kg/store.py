@@ -397,8 +397,12 @@ class GraphHandle:
 
     @property
     def store(self) -> GraphStore:
-        """The open store; starts the embedded server where needed."""
+        """The open store; starts the embedded server where needed, also one that died meanwhile."""
         with self._lock:
+            if self._store is not None and self._store.server is not None and self._store.server.has_ended:
+                log.warning("the embedded graph server has ended, it is started again")
+                self._store.close()
+                self._store = None
             if self._store is None:
                 self._store = GraphStore.connect(self.settings, self.data_dir)
                 if self.settings.uri is None and not self._epoch_file.is_file():

@@ -65,7 +65,7 @@ def take(catalogue: Catalogue, folder: Path, *, run_id: str = "", tag: str = "")
         version = digest(*(f"{name} {sum_}" for name, sum_ in sorted(done.checksums.items())))[:_ID]
         manifest = {
             "id": version,
-            "taken_at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "taken_at": _moment(folder),
             "run_id": run_id,
             "rows": done.rows,
         }
@@ -83,6 +83,15 @@ def take(catalogue: Catalogue, folder: Path, *, run_id: str = "", tag: str = "")
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return find(folder, version), new
+
+
+def _moment(folder: Path) -> str:
+    """Now, but after every version that there is: their order stays when the clock is set back."""
+    last = max((datetime.fromisoformat(version.taken_at) for version in versions(folder)), default=None)
+    present = datetime.now(UTC)
+    return (present if last is None else max(present, last + timedelta(seconds=1))).isoformat(
+        timespec="seconds"
+    )
 
 
 def _is_whole(version: Path) -> bool:

@@ -61,8 +61,8 @@ def _ref(nullable: bool = False) -> Any:
 
 
 class Run(Base):
-    """One execution of a flow. ``state``: running, completed, stopped (a step halted), failed,
-    cancelled, crashed.
+    """One execution of a flow. ``state``: running, completed, stopped (a step halted), suspended (a
+    quality gate waits for a decision), failed, cancelled, crashed.
     """
 
     __tablename__ = "runs"
@@ -82,8 +82,9 @@ class Run(Base):
 class Check(Base):
     """The outcome of a quality gate in a run. ``state``: passed, failed, skipped (nothing to judge).
 
-    ``severity``: warn or block. ``decision`` of a failed blocking gate: continue or stop ("": none
-    yet), with who and why; ``accepted``: the value is the new baseline.
+    ``severity``: warn or block. ``decision`` of a failed blocking gate: continue, accept (continue, and
+    the value is the new baseline) or stop ("": none yet), with who and why. ``baseline``: the value of
+    the last completed run with the same restriction, or the one last accepted where a limit alone judges.
     """
 
     __tablename__ = "checks"
@@ -546,7 +547,7 @@ class Evaluation(Base):
     low: Mapped[float | None] = mapped_column(Float)
     high: Mapped[float | None] = mapped_column(Float)
     n: Mapped[int] = mapped_column(Integer)
-    unit: Mapped[str] = mapped_column(String(32), default="")
+    unit: Mapped[str] = mapped_column(String(64), default="")
     setting: Mapped[dict[str, Any]] = mapped_column(default=dict)
 
 

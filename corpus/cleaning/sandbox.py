@@ -23,6 +23,7 @@ from corpus.cleaning.worker import read_frame, write_frame
 from corpus.errors import TerminalError, TransientError
 
 _START_SECONDS = 60.0
+_WITHOUT_PARENT_S = 10  # beyond the time that the parent allows
 
 
 class SandboxedCleaner:
@@ -145,6 +146,7 @@ class SandboxedCleaner:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is for the parent: a worker that it ends would look like a bad page
             )
         except OSError as error:
             raise TransientError(f"the cleaning worker does not start: {error}", reason="worker") from error
@@ -156,7 +158,8 @@ class SandboxedCleaner:
         timer.start()
         try:
             if worker.stdin is not None and worker.stdout is not None:
-                write_frame(worker.stdin, {"max_memory": self.max_memory})
+                at_most = int(self.timeout_s) + _WITHOUT_PARENT_S
+                write_frame(worker.stdin, {"max_memory": self.max_memory, "at_most_s": at_most})
                 if read_frame(worker.stdout) is not None:
                     return worker
         except OSError:

@@ -7,8 +7,11 @@ Run as ``python -m corpus.cleaning.worker``; ends at the end of its input.
 from __future__ import annotations
 
 import json
+import signal
 import struct
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO, Any
 
 _LENGTH = struct.Struct(">I")
@@ -67,7 +70,7 @@ def _answer(header: dict[str, Any], data: bytes) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Serve until the input ends; the parent's death ends the input."""
+    """Serve until the input ends; the parent's death ends the input, at the latest ``at_most_s`` into a page."""
     incoming, outgoing = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # what a library prints must not get between the frames
     first = read_frame(incoming)
@@ -77,8 +80,28 @@ def main() -> None:
     import corpus.cleaning.pipeline  # noqa: F401  pay for the imports before the first page's clock runs
 
     write_frame(outgoing, {"ready": True})
+    seconds = int(first[0].get("at_most_s", 0))
     while (frame := read_frame(incoming)) is not None:
-        write_frame(outgoing, _answer(*frame))
+        with killed_after(seconds):
+            answer = _answer(*frame)
+        write_frame(outgoing, answer)
+
+
+@contextmanager
+def killed_after(seconds: int) -> Iterator[None]:
+    """The system ends this process where a page takes longer (0: never) and nobody is left who would.
+
+    A parser written in C is not interrupted by anything milder.
+    """
+    if not seconds or not hasattr(signal, "alarm"):
+        yield
+        return
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
 
 
 def _limit_memory(limit: int) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from corpus import reviews
+from corpus import restriction, reviews
 from corpus.catalogue.tables import Document, LedgerRow, Page, ReviewDecision
 from corpus.curating.records import ACCEPTED, CLEAN, DECIDED, REFINE, SCORE, close_document
 from corpus.errors import SettingsError
@@ -101,10 +101,9 @@ class DecidedStep(BaseStep):
             ReviewDecision.queue == "documents", ReviewDecision.choice.in_((ACCEPT, REJECT))
         )
         query = select(Document.document_id).where(Document.document_id.in_(decided))
-        if ctx.sources:
-            query = query.where(Document.source.in_(ctx.sources))
         items = []
         with ctx.catalogue.reading() as session:
+            query = restriction.documents(session, ctx, query)
             for document_id in session.scalars(query.order_by(Document.document_id)).all():
                 last = reviews.latest(session, "documents", document_id)
                 cleaned = session.get(LedgerRow, (CLEAN, document_id))

@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
+from corpus import restriction
 from corpus.archive import read_payload
 from corpus.catalogue.tables import Cluster, Document, Page, PageProfile
 from corpus.cleaning import RULES_VERSION, Limits, Template, build_template
@@ -73,16 +74,15 @@ class PageReader:
                 self._cleaner = None
 
 
-def content_pages(session: Session) -> list[Page]:
-    """Pages with archived content that may become documents, ordered by id."""
-    return list(session.scalars(_CONTENT.order_by(Page.page_id)))
+def content_pages(session: Session, ctx: StageContext | None = None) -> list[Page]:
+    """Pages with archived content that may become documents, ordered by id; with ``ctx`` those that its run works on."""
+    conditions = [] if ctx is None else restriction.pages(session, ctx)
+    return list(session.scalars(_CONTENT.where(*conditions).order_by(Page.page_id)))
 
 
-def asked_for(page: Page, ctx: StageContext) -> bool:
-    """Whether a run that is restricted to sources or chemicals takes the page."""
-    if ctx.sources and page.source not in ctx.sources:
-        return False
-    return not ctx.chemicals or bool(set(ctx.chemicals) & set(page.chemicals))
+def chosen_pages(session: Session) -> dict[str, Page]:
+    """The page that each document is made of, by document id."""
+    return _chosen(content_pages(session))
 
 
 def _inputs(page: Page) -> list[str]:
@@ -101,7 +101,7 @@ class ProfileStep(BaseStep):
     def plan(self, ctx: StageContext) -> list[Item]:
         """Pages with content, keyed on their bytes."""
         with ctx.catalogue.reading() as session:
-            pages = [page for page in content_pages(session) if asked_for(page, ctx)]
+            pages = content_pages(session, ctx)
         rules = {"rules": RULES_VERSION}
         return [
             Item(page.page_id, fingerprint(self.name, self.version, _inputs(page), rules)) for page in pages
@@ -220,12 +220,15 @@ class CleanStep(BaseStep):
     def plan(self, ctx: StageContext) -> list[Item]:
         """One item per document, keyed on its page's bytes and its cluster's template."""
         with ctx.catalogue.reading() as session:
-            pages = _chosen(content_pages(session))
+            pages = chosen_pages(
+                session
+            )  # of all pages: a restriction does not make another one the document's
+            taken = set(session.scalars(select(Page.page_id).where(*restriction.pages(session, ctx))))
             hashes = _template_hashes(session)
         rules = {"rules": RULES_VERSION, "seconds": self.reader.settings.seconds}
         items = []
         for document_id, page in pages.items():
-            if not asked_for(page, ctx):
+            if page.page_id not in taken:
                 continue
             facts = [page.page_id, page.source, page.identity, page.licence, hashes.get(page.page_id, "")]
             inputs = _inputs(page) + facts

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import String, cast, or_, select, update
 from sqlalchemy.orm import Session
 
+from corpus import restriction
 from corpus.asking import ask, translated
 from corpus.catalogue.tables import Document
 from corpus.curating.records import (
@@ -46,9 +47,7 @@ def cleaned_documents(session: Session, ctx: StageContext) -> list[Any]:
         Document.score_parts,
         Document.flags,
     ).where(Document.cleaned_hash != "", Document.kind != "reference")
-    if ctx.sources:
-        query = query.where(Document.source.in_(ctx.sources))
-    return list(session.execute(query.order_by(Document.document_id)))
+    return list(session.execute(restriction.documents(session, ctx, query).order_by(Document.document_id)))
 
 
 @dataclass

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import typer
 
 from corpus.errors import PlatformError, TransientError
-from flows import prefect_server
+from flows import prefect_server, watchdog
 from flows.console import out
 from flows.runtime import Runtime, open_runtime
 from flows.settings import config_path
@@ -72,7 +72,18 @@ def _try(name: str, check: Callable[[Runtime], str], advice: str, runtime: Runti
 
 def _prefect(runtime: Runtime) -> str:
     server = prefect_server.running(runtime.data_dir)
-    return server.ui_url if server else "not running; hchem refresh or hchem up starts it"
+    if server is None:
+        return "not running; hchem refresh or hchem up starts it"
+    if troubles := watchdog.troubles(server.url):
+        raise PlatformError(f"{server.ui_url}: {'; '.join(troubles)}")
+    return server.ui_url
+
+
+def _runs(runtime: Runtime) -> str:
+    if dead := watchdog.dead(runtime.catalogue):
+        names = ", ".join(row.run_id for row in dead)
+        raise PlatformError(f"marked running, but without a process: {names}")
+    return "none is marked running without a process"
 
 
 def _sources(runtime: Runtime) -> str:
@@ -105,6 +116,7 @@ def _models(runtime: Runtime) -> str:
 
 _SERVICES: tuple[tuple[str, Callable[[Runtime], str], str], ...] = (
     ("prefect", _prefect, "hchem up"),
+    ("runs", _runs, "the next run goes on where they stopped; hchem up marks them as crashed"),
     ("sources", _sources, "enable one in sources.toml or set HCHEM_CRAWL__ENABLED"),
     ("graph", _graph, "check HCHEM_GRAPH__URI, USER and PASSWORD, or unset them for the embedded server"),
     ("vectors", _vectors, "check HCHEM_VECTORS__URI, or unset it for the embedded index"),

@@ -12,14 +12,13 @@ import typer
 from pydantic import ValidationError
 
 from corpus.errors import SettingsError
-from flows import execution, prefect_server, presets
+from flows import execution, partitions, prefect_server, presets, stopping, watchdog
 from flows.console import ProgressDisplay, err, out, show_summary
 from flows.parameters import RefreshParameters, StageParameters
 from flows.runtime import Runtime, open_runtime
 from flows.settings import Settings, load_settings
 
 app = typer.Typer()
-_INTERRUPTED = 130
 
 
 class StageChoice(StrEnum):
@@ -33,9 +32,25 @@ class StageChoice(StrEnum):
     evaluate = "evaluate"
 
 
+class GateChoice(StrEnum):
+    """What a failed blocking gate does."""
+
+    ASK = "ask"
+    FAIL = "fail"
+    CONTINUE = "continue"
+
+
 Sources = Annotated[list[str] | None, typer.Option("--source", help="Only this source (repeatable).")]
 Chemicals = Annotated[
     list[str] | None, typer.Option("--chemical", help="Only this name or CAS (repeatable).")
+]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since",
+        help="Only content transferred since then; pages that a sitemap says are unchanged since then are not asked "
+        "for again. A date (UTC) or how long ago: 2026-11-01, 7d, 12h.",
+    ),
 ]
 OnlyFailed = Annotated[bool, typer.Option("--only-failed", help="Only what failed before.")]
 Force = Annotated[bool, typer.Option("--force", help="Redo everything, fingerprints or not.")]
@@ -55,6 +70,13 @@ Preset = Annotated[
     typer.Option("--preset", help="A paper's values below your own: qchunker-paper, hichunk-paper."),
 ]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for another run to end.")]
+OnGate = Annotated[
+    GateChoice | None,
+    typer.Option(
+        "--on-gate",
+        help="When a blocking quality gate fails: fail (default) or continue; ask: in runs of a deployment.",
+    ),
+]
 Archive = Annotated[Path | None, typer.Option("--from-archive", help="Take pages from a WARC file.")]
 
 
@@ -66,6 +88,7 @@ def refresh(
     to_stage: Annotated[StageChoice, typer.Option("--to-stage", help="Last stage.")] = StageChoice.evaluate,
     source: Sources = None,
     chemical: Chemicals = None,
+    since: Since = None,
     only_failed: OnlyFailed = False,
     force: Force = False,
     limit: Limit = None,
@@ -73,13 +96,14 @@ def refresh(
     direct: Direct = False,
     preset: Preset = None,
     wait: Wait = False,
+    on_gate: OnGate = None,
 ) -> None:
     """Run the pipeline: acquire, curate, graph, questions, chunks, evaluate.
 
     Only what changed is redone; an interrupted run goes on where it stopped.
 
     Examples: hchem refresh | hchem refresh --direct --to-stage curate | hchem refresh --dry-run
-    | hchem refresh --preset qchunker-paper
+    | hchem refresh --preset qchunker-paper | hchem refresh --since 7d
     """
     parameters = _parameters(
         RefreshParameters,
@@ -87,11 +111,13 @@ def refresh(
         to_stage=to_stage.value,
         sources=source or [],
         chemicals=chemical or [],
+        since=since,
         only_failed=only_failed,
         force=force,
         limit=limit,
         preset=preset,
         wait=wait,
+        on_gate=on_gate.value if on_gate else None,
     )
     _start("refresh", parameters, dry_run=dry_run, direct=direct)
 
@@ -101,6 +127,7 @@ def run(
     stage: Annotated[StageChoice, typer.Argument(help="The stage to run.")],
     source: Sources = None,
     chemical: Chemicals = None,
+    since: Since = None,
     only_failed: OnlyFailed = False,
     force: Force = False,
     limit: Limit = None,
@@ -108,6 +135,7 @@ def run(
     direct: Direct = False,
     preset: Preset = None,
     wait: Wait = False,
+    on_gate: OnGate = None,
     from_archive: Archive = None,
 ) -> None:
     """Run one stage.
@@ -120,11 +148,13 @@ def run(
         to_stage=stage.value,
         sources=source or [],
         chemicals=chemical or [],
+        since=since,
         only_failed=only_failed,
         force=force,
         limit=limit,
         preset=preset,
         wait=wait,
+        on_gate=on_gate.value if on_gate else None,
         archive=str(from_archive) if from_archive else None,
     )
     if from_archive is not None:
@@ -147,7 +177,7 @@ def _check_archive(stage: StageChoice, path: Path) -> None:
 
 
 def _start(flow_name: str, parameters: RefreshParameters, *, dry_run: bool, direct: bool) -> None:
-    signal.signal(signal.SIGTERM, _terminated)
+    signal.signal(signal.SIGTERM, terminated)
     settings = load_settings(parameters.overrides())
     for line in presets.lines(settings):
         err.print(line, markup=False, soft_wrap=True)
@@ -163,12 +193,13 @@ def _start(flow_name: str, parameters: RefreshParameters, *, dry_run: bool, dire
             _run_direct(flow_name, parameters, settings)
         else:
             _run_flow(flow_name, parameters, settings)
-    except KeyboardInterrupt as error:
+    except (KeyboardInterrupt, stopping.RunStoppedError) as error:
         err.print("hchem: interrupted; the same command goes on where it stopped")
-        raise typer.Exit(_INTERRUPTED) from error
+        raise typer.Exit(stopping.INTERRUPTED) from error
 
 
-def _terminated(_signal: int, _frame: FrameType | None) -> None:
+def terminated(_signal: int, _frame: FrameType | None) -> None:
+    """SIGTERM before a run watches for it: as Ctrl-C."""
     raise KeyboardInterrupt
 
 
@@ -193,17 +224,18 @@ def _run_direct(flow_name: str, parameters: RefreshParameters, settings: Setting
 def _run_flow(flow_name: str, parameters: RefreshParameters, settings: Settings) -> None:
     with open_runtime(settings=settings) as runtime:
         _check_selection(runtime, parameters)
-        _refuse_when_busy(runtime, parameters)
+        refuse_when_busy(runtime, parameters)
         server = prefect_server.ensure(runtime.data_dir, settings.prefect, tell=err.print)
-    from flows import pipeline
+    from flows import cancelling, pipeline
 
-    with ProgressDisplay() as display:
-        pipeline.watch(display)
-        if flow_name == "refresh":
-            result = pipeline.refresh(parameters)
-        else:
-            result = pipeline.STAGE_FLOWS[flow_name](parameters.common())
-    seen, submitted = pipeline.recorded_by_server()
+    with prefect_server.needed(server):
+        with ProgressDisplay() as display, cancelling.at_terminal(pipeline.flow_runs):
+            pipeline.watch(display)
+            if flow_name == "refresh":
+                result = pipeline.refresh(parameters)
+            else:
+                result = pipeline.STAGE_FLOWS[flow_name](parameters.common())
+        seen, submitted = pipeline.recorded_by_server()
     with open_runtime(settings=settings) as runtime:
         show_summary(runtime.catalogue, result["stages"])
         path = runtime.data_dir / "reports" / "report.html"
@@ -214,6 +246,7 @@ def _run_flow(flow_name: str, parameters: RefreshParameters, settings: Settings)
 def _check_selection(runtime: Runtime, parameters: RefreshParameters) -> None:
     """Refuse unknown sources and names before anything is recorded."""
     if parameters.from_stage != "acquire" or parameters.archive:
+        partitions.check_selection(runtime, parameters)
         return
     from crawlers.sources import enabled_sources
     from crawlers.stage import named_chemicals
@@ -224,7 +257,7 @@ def _check_selection(runtime: Runtime, parameters: RefreshParameters) -> None:
             named_chemicals(runtime.catalogue, source, settings, only=parameters.chemicals)
 
 
-def _refuse_when_busy(runtime: Runtime, parameters: StageParameters) -> None:
+def refuse_when_busy(runtime: Runtime, parameters: StageParameters) -> None:
     """Say at once, before a server is started, that another run is on."""
     from corpus.catalogue import leases
 
@@ -243,6 +276,9 @@ def serve() -> None:
     settings = load_settings()
     with open_runtime(settings=settings) as runtime:
         server = prefect_server.ensure(runtime.data_dir, settings.prefect, tell=err.print)
+        watchdog.attend(
+            runtime.catalogue, settings.prefect.heartbeat_s, own_server=bool(server.pid), tell=err.print
+        )
     from flows import deployments
 
     err.print(f"serving deployments; start one at {server.ui_url}/deployments (Ctrl-C stops)")

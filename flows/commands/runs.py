@@ -11,11 +11,17 @@ from sqlalchemy import select
 
 from corpus.catalogue.tables import Failure, Run
 from corpus.errors import SettingsError
-from flows import accounting
+from flows import accounting, comparison
+from flows.comparison import Comparison
 from flows.console import out
 from flows.runtime import open_runtime
+from flows.words import visible
 
 app = typer.Typer()
+_SHOWN = 15  # differences of a group before the rest is only counted
+_CHECK_FIGURES = (
+    "stage", "name", "scope", "severity", "state", "value", "limit", "baseline", "message", "decision", "decided_by", "why",
+)  # fmt: skip
 
 
 @app.command("list")
@@ -45,10 +51,9 @@ def show(
 ) -> None:
     """Show a run: steps, reasons, failures. Example: hchem runs show last"""
     with open_runtime() as runtime, runtime.catalogue.reading() as db:
-        query = select(Run).order_by(Run.started_at.desc())
-        row = db.scalar(query.limit(1)) if run_id == "last" else db.get(Run, run_id)
-        if row is None:
-            raise SettingsError(f"no run {run_id!r}; see: hchem runs list")
+        row = comparison.find(db, run_id)
+        checks = comparison.checks_of(db, row.run_id)
+        compared = comparison.against_previous(db, row.run_id)
         failures = list(
             db.scalars(select(Failure).where(Failure.run_id == row.run_id).order_by(Failure.step))
         )
@@ -61,6 +66,19 @@ def show(
                         "stages": row.stages,
                         "preset": row.settings.get("preset"),
                         "preset_notes": row.settings.get("preset_notes", []),
+                        "code_version": row.code_version,
+                        "flow_run_id": row.flow_run_id,
+                        "checks": [
+                            {
+                                **{key: getattr(c, key) for key in _CHECK_FIGURES},
+                                "at": c.at.isoformat(timespec="seconds"),
+                            }
+                            for c in checks
+                        ],
+                        "compared_with": compared.old["run_id"] if compared else None,
+                        "largest_changes": [comparison.line(entry) for entry in compared.brief()]
+                        if compared
+                        else [],
                         "failures": [
                             {"step": f.step, "item": f.item_id, "reason": f.reason, "message": f.message}
                             for f in failures
@@ -85,8 +103,73 @@ def show(
             out.print(asked)
         for note in row.settings.get("preset_notes", []):
             out.print(note, markup=False)
+        if checks:
+            out.print(visible(f"checks: {comparison.checks_brief(checks)}"), markup=False, soft_wrap=True)
+        if compared:
+            told = "; ".join(map(comparison.line, compared.brief())) or "the same items, reasons and calls"
+            out.print(
+                visible(f"against {compared.old['run_id']}: {told} (more: hchem runs diff)"),
+                markup=False,
+                soft_wrap=True,
+            )
         for failure in failures:
             out.print(
                 f"{failure.step} {failure.item_id}: {failure.kind} {failure.reason}: {failure.message}",
                 markup=False,
             )
+
+
+@app.command()
+def diff(
+    old: Annotated[
+        str, typer.Argument(help="A run's id or its beginning; left out: the comparable run before.")
+    ] = "",
+    new: Annotated[str, typer.Argument(help="A run's id or its beginning, or 'last'.")] = "last",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Compare two runs: items, reasons, seconds, model calls, failures, checks.
+
+    Comparable is the last completed run of the same flow with the same restriction.
+    Example: hchem runs diff
+    """
+    with open_runtime() as runtime, runtime.catalogue.reading() as db:
+        second = comparison.find(db, new)
+        first = comparison.find(db, old) if old else comparison.previous(db, second)
+        if first is None:
+            raise SettingsError(
+                f"no completed run before {second.run_id} has its flow ({second.flow}) and its restriction; "
+                "name one: hchem runs diff OLD NEW"
+            )
+        found = comparison.compare(db, first, second)
+    if as_json:
+        typer.echo(json.dumps(found.as_dict(), ensure_ascii=False, indent=2))
+        return
+    _print(found)
+
+
+def _print(found: Comparison) -> None:
+    for name, head in (("old", found.old), ("new", found.new)):
+        limits = json.dumps(head["restriction"], ensure_ascii=False) if head["restriction"] else ""
+        told = f"{name}: {head['run_id']} ({head['flow']}, {head['state']}, code {head['code_version'] or '?'}) {limits}"
+        out.print(visible(told.rstrip()), markup=False, soft_wrap=True)
+    for check in found.checks:
+        if check.new != "failed" and check.old in (check.new, ""):
+            continue
+        told = f"check {check.stage} {check.name} {check.scope}: {check.old or '–'} → {check.new} ({check.severity})"
+        out.print(visible(f"{told} {check.message}".rstrip()), markup=False, soft_wrap=True)
+    for group in comparison.GROUPS:
+        rows = found.of(group)
+        if not rows:
+            continue
+        table = Table(title=group, title_justify="left", box=None, padding=(0, 2, 0, 0))
+        for column in ("where", "what"):
+            table.add_column(column)
+        for column in ("old", "new", "change"):
+            table.add_column(column, justify="right")
+        for row in rows[:_SHOWN]:
+            figures = (comparison.number(row.old), comparison.number(row.new), comparison.signed(row.change))
+            table.add_row(visible(row.place), visible(row.what), *figures)
+        out.print(table)
+        if len(rows) > _SHOWN:
+            out.print(f"… and {len(rows) - _SHOWN} more (--json shows all)", markup=False)
+    out.print(f"{found.same} figures are the same.", markup=False)

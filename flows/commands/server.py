@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from flows import prefect_server
+from flows import prefect_server, watchdog
 from flows.console import err, out
-from flows.runtime import prepare_data_dir
+from flows.runtime import open_runtime, prepare_data_dir
 from flows.settings import load_settings
 
 app = typer.Typer()
@@ -20,6 +20,10 @@ def up() -> None:
     """
     settings = load_settings()
     server = prefect_server.ensure(prepare_data_dir(settings.data_dir), settings.prefect, tell=err.print)
+    with open_runtime(settings=settings) as runtime:
+        watchdog.attend(
+            runtime.catalogue, settings.prefect.heartbeat_s, own_server=bool(server.pid), tell=err.print
+        )
     if settings.models.limits.processes_slot is not None:
         from flows import slots  # imports Prefect, which takes seconds
 

@@ -15,20 +15,38 @@ app = typer.Typer()
 
 
 @app.command()
-def status(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
+def status(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Freshness of the sources alone; exit code 3 where one is stale.")
+    ] = False,
+    notify: Annotated[
+        bool, typer.Option("--notify", help="Post stale sources to the webhook (flows.webhook).")
+    ] = False,
+) -> None:
     """Show what is in the knowledge base and how the last run went.
 
-    Example: hchem status --json
+    Examples: hchem status --json | hchem status --check
     """
+    from corpus.catalogue import leases
     from corpus.catalogue.tables import Run
-    from flows import prefect_server, summary
+    from flows import freshness, prefect_server, summary, watchdog
+    from flows.sharing import ASSISTANT
+
+    if check:
+        raise typer.Exit(_check(as_json, notify))
 
     with open_runtime() as runtime:
         settings = runtime.settings.model_dump(mode="json")
         figures = summary.status(runtime.catalogue, settings)
         server = prefect_server.running(runtime.data_dir)
+        assistants = len(leases.living(runtime.catalogue, ASSISTANT))
         if as_json:
+            figures["assistants"] = assistants
             figures["prefect"] = server.ui_url if server else None
+            figures["freshness"] = [
+                age.as_dict() for age in freshness.ages(runtime.catalogue, runtime.settings)
+            ]
             typer.echo(json.dumps(figures, ensure_ascii=False, indent=2))
             return
         last = figures["last_run"]
@@ -42,7 +60,33 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON 
             out.print(
                 f"last run {last['run_id']} ({last['flow']}): {last['state']} {last['message']}".rstrip()
             )
+        if assistants:
+            out.print(f"{assistants} assisting (hchem assist)")
+        for age in freshness.ages(runtime.catalogue, runtime.settings):
+            if age.stale:
+                out.print(age.line(), markup=False)
+        for line in watchdog.lines(runtime.catalogue, server.url if server else ""):
+            out.print(line, markup=False)
         out.print(f"Prefect: {server.ui_url if server else 'not running (hchem up)'}")
+
+
+def _check(as_json: bool, notify: bool) -> int:
+    """Print each source's age; 0 where all are fresh."""
+    from flows import freshness, webhook
+
+    with open_runtime() as runtime:
+        ages = freshness.ages(runtime.catalogue, runtime.settings)
+        stale = [age for age in ages if age.stale]
+        if as_json:
+            typer.echo(
+                json.dumps({"freshness": [age.as_dict() for age in ages]}, ensure_ascii=False, indent=2)
+            )
+        else:
+            for age in ages:
+                out.print(age.line(), markup=False)
+        if notify:
+            webhook.sources_stale(runtime.settings.flows, stale)
+    return freshness.STALE_EXIT if stale else 0
 
 
 @app.command()

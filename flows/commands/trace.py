@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import webbrowser
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
@@ -10,11 +11,12 @@ import typer
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from corpus.catalogue.tables import Assertion, Chunk, Document, Page, Question
+from corpus.catalogue.tables import Assertion, Chunk, Document, Entity, Page, Partition, Question
 from corpus.errors import SettingsError
 from corpus.lookup import encodable, one_by_beginning
+from flows import lineage
 from flows.console import out
-from flows.runtime import open_runtime
+from flows.runtime import Runtime, open_runtime
 from flows.words import visible
 
 app = typer.Typer()
@@ -37,23 +39,53 @@ def trace(
         ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    open_page: Annotated[
+        bool, typer.Option("--open", help="Open its page beside the report in the browser.")
+    ] = False,
 ) -> None:
     """Trace a fact, question or chunk to the words of its page, or a page to all that came of it.
 
-    Example: hchem trace 0d5f…
+    A substance is traced by its key (its CAS number) to the relationships of its node. Example: hchem trace 0d5f…
     """
     with open_runtime() as runtime, runtime.catalogue.reading() as db:
-        found = _item(db, item)
-        traces = [_trace(db, found, document, touches) for document, touches in _documents(db, found)]
-        head = _head(found)
-        if not traces:
-            raise SettingsError(f"{item!r} has no document any more: what it came from is gone")
+        found = _item(db, item, runtime)
+        if isinstance(found, Entity):
+            head, traces = lineage.entity(db, found), []
+        else:
+            traces = [
+                _trace(db, found, document, touches, runtime) for document, touches in _documents(db, found)
+            ]
+            head = _head(found) | _of_question(db, found, runtime)
+            if not traces:
+                raise SettingsError(f"{item!r} has no document any more: what it came from is gone")
+        page = _page_of(runtime, found, traces) if open_page else None
     if as_json:
-        typer.echo(json.dumps([{**head, **entry} for entry in traces], ensure_ascii=False, indent=2))
-        return
-    _show(head)
-    for entry in traces:
-        _show(entry)
+        told = {**head, "traces": []} if not traces else None
+        typer.echo(
+            json.dumps(
+                [told] if told else [{**head, **entry} for entry in traces], ensure_ascii=False, indent=2
+            )
+        )
+    else:
+        for entry in (head, *traces):
+            _show(entry)
+    if page is not None:
+        webbrowser.open(page)
+
+
+def _page_of(runtime: Runtime, found: Traced, traces: list[dict[str, Any]]) -> str:
+    """Address of the item's page beside the report. Raises SettingsError where none has been written."""
+    from flows.report import explorer, places, trails
+
+    report = runtime.data_dir / "reports" / "report.html"
+    if isinstance(found, Entity):
+        path, anchor = places.substances_folder(report) / explorer.page_name(found.key), ""
+    else:
+        path = places.lineage_folder(report) / places.document_page(traces[0]["document"])
+        anchor = trails.anchor(found)
+    if not path.is_file():
+        raise SettingsError(f"{path} is not there; write the report first: hchem report")
+    return path.as_uri() + (f"#{anchor}" if anchor else "")
 
 
 def _show(entry: dict[str, Any]) -> None:
@@ -68,17 +100,28 @@ def _show(entry: dict[str, Any]) -> None:
             out.print(f"  … and {len(value) - _SHOWN} more (--json shows all)", markup=False)
 
 
-Traced = Page | Document | Assertion | Question | Chunk
+Traced = Page | Document | Assertion | Question | Chunk | Entity
 
 
-def _item(db: Session, given: str) -> Traced:
-    """What has the id; a page and its document may share one, then the document stands for both."""
+def _item(db: Session, given: str, runtime: Runtime) -> Traced:
+    """What has the id; a page and its document may share one, then the document stands for both.
+
+    A key of a substance counts whole only: the beginning of a CAS number is the beginning of many ids.
+    """
     encodable(given, "an id")
+    named = db.get(Entity, given) if given else None
+    if named is not None:
+        return named
     found: dict[str, Traced] = {}
     for column in _COLUMNS if given else ():
         query = select(column.class_).where(column.startswith(given, autoescape=True))
         for row in db.scalars(query.order_by(column).limit(_CANDIDATES)):
             found.setdefault(str(getattr(row, column.key)), row)
+    if not found and (holding := lineage.gone(runtime.data_dir, given) if given else []):
+        raise SettingsError(
+            f"{given!r} is superseded: the catalogue no longer has it, these versions of the data set do: "
+            f"{', '.join(holding)} (hchem dataset diff {holding[-1]} current)"
+        )
     key = one_by_beginning(
         sorted(found), given, str, "page, document, fact, question or chunk", "hchem documents list"
     )
@@ -112,6 +155,7 @@ def _head(found: Traced) -> dict[str, Any]:
         shown = ("document_id", "start", "end", "quote", "url")
         return {
             "question": found.question_id,
+            "kind": found.kind,
             "asks": found.question,
             "answer": found.answer,
             "evidence": [{name: reference.get(name) for name in shown} for reference in found.references],
@@ -134,7 +178,20 @@ def _proving(question: Question, rows: list[Assertion]) -> list[Assertion]:
     return [a for a in rows if (a.subject_key, a.relation, a.object_key) in hops] or rows
 
 
-def _trace(db: Session, found: Traced, document: Document, touches: Touches) -> dict[str, Any]:
+def _of_question(db: Session, found: Traced, runtime: Runtime) -> dict[str, Any]:
+    """What of a question is not of one document: the versions that hold it, and the figures that rest on it."""
+    if not isinstance(found, Question):
+        return {}
+    settings = runtime.settings.evaluation
+    return {
+        "data sets": lineage.held_by(runtime.data_dir, "question", found.question_id),
+        "evaluation": lineage.evaluations(db, found, settings.max_questions, settings.seed),
+    }
+
+
+def _trace(
+    db: Session, found: Traced, document: Document, touches: Touches, runtime: Runtime
+) -> dict[str, Any]:
     page = db.get(Page, document.page_id)
     key = document.document_id
     assertions = db.scalars(
@@ -148,6 +205,7 @@ def _trace(db: Session, found: Traced, document: Document, touches: Touches) -> 
     stated = [a for a in assertions if touches(key, a.start, a.end)]
     if isinstance(found, Question):
         stated = _proving(found, stated)
+    held = lineage.held_by(runtime.data_dir, "document", key)
     return {
         "page": page.page_id if page else "",
         "url": document.url,
@@ -157,6 +215,11 @@ def _trace(db: Session, found: Traced, document: Document, touches: Touches) -> 
         "version": document.version_id,
         "state": f"{document.state} {document.reason}".strip(),
         "score": document.score,
+        "duplicates": lineage.duplicates(db, document),
+        **_makers(db, found, document),
+        **_holding(runtime, found, held),
+        "superseded": sorted({h["text_version"] for h in held} - {document.version_id}),
+        "entities": lineage.entities(db, stated),
         "assertions": [_fact(a) for a in stated],
         **({} if isinstance(found, Question) else {"questions": _questions(db, key, touches)}),
         "chunks": [
@@ -165,6 +228,25 @@ def _trace(db: Session, found: Traced, document: Document, touches: Touches) -> 
             if touches(key, c.start, c.end)
         ],
     }
+
+
+def _makers(db: Session, found: Traced, document: Document) -> dict[str, Any]:
+    """Who made it; a chunk is its partition's, whose settings name the method's."""
+    if isinstance(found, Chunk):
+        step = f"chunks.{found.method}"
+        partition = db.get(Partition, found.partition_id)
+        runs = lineage.made_by(db, [step], [document.document_id])
+        return {"settings": partition.settings if partition else {}, "runs": runs}
+    return {} if isinstance(found, Entity) else lineage.makers(db, found, document)
+
+
+def _holding(runtime: Runtime, found: Traced, held: list[dict[str, Any]]) -> dict[str, Any]:
+    """The versions of the data set that hold a fact, or a document's text; those of a question stand above."""
+    if isinstance(found, Question):
+        return {}
+    if isinstance(found, Assertion):
+        held = lineage.held_by(runtime.data_dir, "fact", found.assertion_id)
+    return {"data sets": held}
 
 
 def _questions(db: Session, document: str, touches: Touches) -> list[dict[str, Any]]:

@@ -15,10 +15,11 @@ from typing import Any
 
 from corpus.cleaning import Limits, Template
 from corpus.cleaning.parsing import LIMITS
-from corpus.cleaning.worker import read_frame, write_frame
+from corpus.cleaning.worker import killed_after, read_frame, write_frame
 from corpus.errors import PlatformError, TerminalError
 
 _MEMORY = 4_000_000_000
+_WITHOUT_PARENT_S = 10  # beyond the time that the parent allows
 
 
 class Inspector:
@@ -51,16 +52,21 @@ class Inspector:
         template: Template | None = known.get("template")
         header = {
             "action": action,
+            "at_most_s": int(self.timeout_s) + _WITHOUT_PARENT_S,
             **{name: known.get(name, "") for name in ("url", "content_type", "header_charset")},
             "template": template.to_json() if template is not None else None,
             "limits": {"max_bytes": limits.max_bytes, "max_elements": limits.max_elements},
         }
         late = threading.Event()
-        child = self._child or subprocess.Popen(
-            [sys.executable, "-m", "flows.inspection.sandbox"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+        child = (
+            self._child
+            or subprocess.Popen(
+                [sys.executable, "-m", "flows.inspection.sandbox"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is for the parent: a child that it ends would look like a bad page
+            )
         )
         self._child = child
         timer = threading.Timer(self.timeout_s, _kill, (child, late))
@@ -117,7 +123,7 @@ def _kill(child: subprocess.Popen[bytes], late: threading.Event) -> None:
 
 
 def main() -> None:
-    """Serve until the input ends; the parent's death ends the input."""
+    """Serve until the input ends; the parent's death ends the input, at the latest ``at_most_s`` into a page."""
     incoming, outgoing = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # what a library prints must not get between the frames
     with contextlib.suppress(ImportError, ValueError, OSError):  # not on this platform, or already lower
@@ -125,7 +131,9 @@ def main() -> None:
 
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     while (frame := read_frame(incoming)) is not None:
-        write_frame(outgoing, _answer(*frame))
+        with killed_after(frame[0]["at_most_s"]):
+            answer = _answer(*frame)
+        write_frame(outgoing, answer)
 
 
 def _answer(header: dict[str, Any], data: bytes) -> dict[str, Any]:

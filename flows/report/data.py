@@ -55,27 +55,40 @@ class Piece:
 
 
 def funnel(catalogue: Catalogue) -> list[dict[str, Any]]:
-    """Counts from fetched pages to questions, each with the reasons for what was left behind."""
+    """Counts from pages to questions, each with the reasons for what was left behind.
+
+    ``unit``: what is counted; a page becomes one document but dozens of assertions, so that only
+    counts of one unit can be laid beside each other. ``share``: of the unit's first count, in percent.
+    """
     with catalogue.reading() as db:
-        pages = dict(_groups(db, Page.state))
-        page_reasons = _groups(db, Page.reason, Page.reason != "")
-        documents = dict(_groups(db, Document.state, Document.kind != "reference"))
-        document_reasons = _groups(
+        pages = dict(groups(db, Page.state))
+        page_reasons = groups(db, Page.reason, Page.reason != "")
+        documents = dict(groups(db, Document.state, Document.kind != "reference"))
+        document_reasons = groups(
             db, Document.reason, Document.kind != "reference", Document.reason != "", Document.state != "kept"
         )
         no_documents = _without_document(db)
-        assertions = dict(_groups(db, Assertion.state))
-        assertion_reasons = _groups(db, Assertion.reason, Assertion.state == "rejected")
-        questions = dict(_groups(db, Question.state))
-        question_reasons = _groups(db, Question.reason, Question.state == "rejected")
-        return [
-            {"name": "pages known", "n": sum(pages.values()), "reasons": page_reasons},
-            {"name": "pages fetched", "n": pages.get("kept", 0), "reasons": no_documents},
-            {"name": "documents", "n": sum(documents.values()), "reasons": document_reasons},
-            {"name": "documents kept", "n": documents.get("kept", 0), "reasons": []},
-            {"name": "assertions kept", "n": assertions.get("kept", 0), "reasons": assertion_reasons},
-            {"name": "questions kept", "n": questions.get("kept", 0), "reasons": question_reasons},
-        ]
+        assertions = dict(groups(db, Assertion.state))
+        assertion_reasons = groups(db, Assertion.reason, Assertion.state == "rejected")
+        questions = dict(groups(db, Question.state))
+        question_reasons = groups(db, Question.reason, Question.state == "rejected")
+    rows: list[tuple[str, str, int, list[tuple[str, int]]]] = [
+        ("pages", "pages known", sum(pages.values()), page_reasons),
+        ("pages", "pages fetched", pages.get("kept", 0), no_documents),
+        ("documents", "documents", sum(documents.values()), document_reasons),
+        ("documents", "documents kept", documents.get("kept", 0), []),
+        ("assertions", "assertions found", sum(assertions.values()), assertion_reasons),
+        ("assertions", "assertions kept", assertions.get("kept", 0), []),
+        ("questions", "questions made", sum(questions.values()), question_reasons),
+        ("questions", "questions kept", questions.get("kept", 0), []),
+    ]
+    first: dict[str, int] = {}
+    for unit, _, n, _ in rows:
+        first.setdefault(unit, n)
+    return [
+        {"unit": unit, "name": name, "n": n, "share": 100.0 * n / (first[unit] or 1), "reasons": reasons}
+        for unit, name, n, reasons in rows
+    ]
 
 
 _ROLES = {"search": "search or listing page, read for its links", "sitemap": "sitemap, read for its links"}
@@ -84,11 +97,12 @@ _ROLES = {"search": "search or listing page, read for its links", "sitemap": "si
 def _without_document(db: Session) -> list[tuple[str, int]]:
     """Why fetched pages are no documents: what they were fetched for, or that they have not been read yet."""
     own = select(Document.document_id).where(Document.page_id == Page.page_id).exists()
-    rows = _groups(db, Page.role, Page.state == "kept", ~own)
+    rows = groups(db, Page.role, Page.state == "kept", ~own)
     return [(_ROLES.get(role, "same as another page, or not curated yet"), n) for role, n in rows]
 
 
-def _groups(db: Session, column: Any, *conditions: Any) -> list[tuple[str, int]]:
+def groups(db: Session, column: Any, *conditions: Any) -> list[tuple[str, int]]:
+    """Rows by a column's value, the largest group first."""
     rows = db.execute(select(column, func.count()).where(*conditions).group_by(column)).all()
     return sorted(((str(key), int(n)) for key, n in rows), key=lambda row: (-row[1], row[0]))
 
@@ -143,8 +157,8 @@ def graph_statistics(catalogue: Catalogue) -> dict[str, list[tuple[str, int]]]:
             "labels": sorted(
                 ((str(k), int(n)) for k, n in labels.items()), key=lambda row: (-row[1], row[0])
             ),
-            "relations": _groups(db, Assertion.relation, kept),
-            "extractors": _groups(db, Assertion.extractor, kept),
+            "relations": groups(db, Assertion.relation, kept),
+            "extractors": groups(db, Assertion.extractor, kept),
         }
 
 

@@ -29,13 +29,14 @@ from corpus.errors import TerminalError
 from corpus.ids import digest
 from flows.report import folders
 from flows.report.figures import neighbours_picture
+from flows.report.places import document_page, in_chinese, lineage_folder, listed_documents, substances_folder
 from flows.report.statements import Matter, grouped, object_names, relation_title
 from flows.words import counted
 from kg import conflicts
 from kg.schema import NodeLabel, Relation
 from kg.settings import ExtractionSettings
 
-EXPLORER_VERSION = "3"
+EXPLORER_VERSION = "4"
 _MOST_PAGES = 5000
 _BATCH = 100
 _MOST_STATEMENTS = 600  # of one substance
@@ -89,15 +90,13 @@ def write_explorer(catalogue: Catalogue, report: Path, settings: ExtractionSetti
     A folder whose content would be the same is left alone. Raises TerminalError
     where it cannot be written or holds files that no report wrote.
     """
-    folder = report.with_name(f"{report.stem}-substances")
+    folder = substances_folder(report)
     with catalogue.reading() as session:
         mark = _fingerprint(session, report.name, settings)
         figures = folders.known(folder, mark)
         if figures is None:
             try:
-                figures = folders.write(
-                    folder, mark, lambda fresh: _fill(session, fresh, report.name, settings)
-                )
+                figures = folders.write(folder, mark, lambda fresh: _fill(session, fresh, report, settings))
             except OSError as error:
                 raise TerminalError(
                     f"explorer {folder} cannot be written: {error.strerror or error}", reason="disk"
@@ -107,18 +106,18 @@ def write_explorer(catalogue: Catalogue, report: Path, settings: ExtractionSetti
     )
 
 
-def _fill(session: Session, folder: Path, report: str, settings: ExtractionSettings) -> dict[str, int]:
-    ranked = _substances(session)
-    pages = _Pages(session, folder, report, settings, [key for key, _ in ranked[:_MOST_PAGES]])
+def _fill(session: Session, folder: Path, report: Path, settings: ExtractionSettings) -> dict[str, int]:
+    keys = [key for key, _ in ranked(session)]
+    pages = _Pages(session, folder, report, settings, keys[:_MOST_PAGES])
     listed = pages.write_all()
     index = pages.environment.get_template("substances.html.j2").render(
         rows=listed,
-        total=len(ranked),
-        report=report,
+        total=len(keys),
+        **pages.beside,
         **page_frame(pages.environment, "explorer.css", script="explorer.js"),
     )
     sizes = [*pages.sizes, folders.put(folder / "index.html", index)]
-    return {"pages": len(listed), "substances": len(ranked), "bytes": sum(sizes), "largest": max(sizes)}
+    return {"pages": len(listed), "substances": len(keys), "bytes": sum(sizes), "largest": max(sizes)}
 
 
 # --- what there is ----------------------------------------------------------------
@@ -137,7 +136,12 @@ def _kept(*columns: Any) -> Select[Any]:
     )
 
 
-def _substances(session: Session) -> list[tuple[str, int]]:
+def with_pages(session: Session) -> frozenset[str]:
+    """The keys of the substances that have a page."""
+    return frozenset(key for key, _ in ranked(session)[:_MOST_PAGES])
+
+
+def ranked(session: Session) -> list[tuple[str, int]]:
     """Substances that kept pages speak of, those with most statements first."""
     query = _kept(Assertion.subject_key, func.count().label("n")).where(Document.kind != "reference")
     rows = session.execute(query.group_by(Assertion.subject_key)).all()
@@ -185,9 +189,15 @@ class _Pages:
     """Writes the pages of some substances, a batch at a time."""
 
     def __init__(
-        self, session: Session, folder: Path, report: str, settings: ExtractionSettings, keys: Sequence[str]
+        self, session: Session, folder: Path, report: Path, settings: ExtractionSettings, keys: Sequence[str]
     ) -> None:
-        self.session, self.folder, self.report, self.settings = session, folder, report, settings
+        self.session, self.folder, self.settings = session, folder, settings
+        self.beside = {
+            "report": report.name,
+            "report_zh": in_chinese(report).name,
+            "lineage": lineage_folder(report).name,
+        }
+        self.traced = frozenset(key for key, _ in listed_documents(session))
         self.keys = list(keys)
         self.paged = frozenset(keys)
         self.sizes: list[int] = []
@@ -253,7 +263,8 @@ class _Pages:
         )  # fmt: skip
         html = self.environment.get_template("substance.html.j2").render(
             page=page,
-            report=self.report,
+            **self.beside,
+            trail=lambda document: document_page(document) if document in self.traced else "",
             left_out=len(rows) - len(shown),
             sources=[documents[i] for i in sources],
             sections=[(relation, *relation_title(relation), group) for relation, group in sections.items()],
@@ -306,7 +317,9 @@ def environment() -> Environment:
 
 def shortened(text: Any, most: int = 160) -> str:
     """Text for display: without control characters, cut where it is longer than a name can be."""
-    plain = "".join(c for c in str(text) if c.isprintable() or c in " \n\t")
+    plain = str(text)
+    if not plain.replace("\n", "").replace("\t", "").isprintable():
+        plain = "".join(c for c in plain if c.isprintable() or c in " \n\t")
     return plain if len(plain) <= most else plain[: most - 1] + "…"
 
 

@@ -6,6 +6,8 @@ import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from flows.report.words import EN, Words
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -78,7 +80,7 @@ def _svg(figure: Figure) -> str:
     return text[text.index("<svg") :]
 
 
-def histogram(scores: Sequence[float], threshold: float) -> str:
+def histogram(scores: Sequence[float], threshold: float, words: Words = EN) -> str:
     """Quality scores (0 to 5, bins of 0.25) with the threshold above which a document is kept."""
     figure, axes = _new(_WIDTH, 2.8)
     bins = [i * 0.25 for i in range(21)]
@@ -89,17 +91,17 @@ def histogram(scores: Sequence[float], threshold: float) -> str:
         bins=bins,
         stacked=True,
         color=["#c9d1d9", ACCENT],
-        label=["not kept", "above the threshold"],
+        label=[words["not_kept"], words["above"]],
     )
     axes.axvline(threshold, color="#c8553d", linewidth=1.2, linestyle="--")
-    axes.set_xlabel("quality score")
-    axes.set_ylabel("documents")
+    axes.set_xlabel(words["quality_score"])
+    axes.set_ylabel(words.term("documents"))
     axes.set_xlim(0, 5)
     axes.legend(frameon=False, loc="upper left")
     return _svg(figure)
 
 
-def recall_bars(rows: Sequence[Evaluation], metric: str) -> str:
+def recall_bars(rows: Sequence[Evaluation], metric: str, words: Words = EN) -> str:
     """One bar per method with its confidence interval."""
     rows = [row for row in rows if row.metric == metric and row.value is not None]
     figure, axes = _new(_WIDTH, 0.42 * max(len(rows), 2) + 0.9)
@@ -110,11 +112,11 @@ def recall_bars(rows: Sequence[Evaluation], metric: str) -> str:
     )
     axes.set_yticks(list(positions), [row.method for row in rows])
     axes.invert_yaxis()
-    axes.set_xlabel(metric.replace("_", " "))
+    axes.set_xlabel(words.term(metric))
     return _svg(figure)
 
 
-def budget_curve(rows: Sequence[Evaluation], metric: str) -> str:
+def budget_curve(rows: Sequence[Evaluation], metric: str, words: Words = EN) -> str:
     """The metric over the token budget, one line per method."""
     figure, axes = _new(_WIDTH, 3.2)
     methods = sorted({row.method for row in rows})
@@ -129,13 +131,13 @@ def budget_curve(rows: Sequence[Evaluation], metric: str) -> str:
         )
         if points:
             axes.plot(*zip(*points, strict=True), marker="o", markersize=3.5, color=colour, label=method)
-    axes.set_xlabel("token budget (words)")
-    axes.set_ylabel(metric.replace("_", " "))
+    axes.set_xlabel(words["budget_axis"])
+    axes.set_ylabel(words.term(metric))
     axes.legend(frameon=False, fontsize=8)
     return _svg(figure)
 
 
-def lambda_curve(rows: Sequence[Evaluation]) -> str:
+def lambda_curve(rows: Sequence[Evaluation], words: Words = EN) -> str:
     """Pearson's r between ChunkScore and ROUGE-L over λ, with its interval; n is the number of methods."""
     points = sorted((float(row.setting["lambda"]), row) for row in rows if row.value is not None)
     figure, axes = _new(_WIDTH, 3.0)
@@ -152,12 +154,12 @@ def lambda_curve(rows: Sequence[Evaluation]) -> str:
     axes.plot(lambdas, [row.value for _, row in points], color=ACCENT)
     axes.set_xlim(0, 1)
     axes.set_ylim(-1.05, 1.05)
-    axes.set_xlabel("λ (weight of logical independence)")
-    axes.set_ylabel(f"Pearson's r, n = {rows[0].n} methods" if rows else "Pearson's r")
+    axes.set_xlabel(words["lambda_axis"])
+    axes.set_ylabel(words("pearson_axis", n=rows[0].n) if rows else words.term("pearson_r"))
     return _svg(figure)
 
 
-def level_curve(rows: Sequence[Evaluation]) -> str:
+def level_curve(rows: Sequence[Evaluation], words: Words = EN) -> str:
     """Evidence recall by the deepest level that Auto-Merge may use, with intervals."""
     figure, axes = _new(_WIDTH, 2.8)
     for colour, method in zip(PALETTE, sorted({row.method for row in rows}), strict=False):
@@ -165,7 +167,7 @@ def level_curve(rows: Sequence[Evaluation]) -> str:
         own.sort(key=lambda row: str(row.setting["max_level"]))  # 1 … 4, all
         values = [row.value or 0.0 for row in own]
         axes.errorbar(
-            [str(row.setting["max_level"]) for row in own],
+            [words.term(row.setting["max_level"]) for row in own],
             values,
             yerr=_errors(own),
             color=colour,
@@ -174,14 +176,14 @@ def level_curve(rows: Sequence[Evaluation]) -> str:
             capsize=3,
             label=f"{method}, n = {max((row.n for row in own), default=0)}",
         )
-    axes.set_xlabel("deepest level")
-    axes.set_ylabel("evidence recall")
+    axes.set_xlabel(words["deepest"])
+    axes.set_ylabel(words.term("evidence_recall"))
     axes.margins(y=0.35)
     axes.legend(frameon=False, fontsize=8, loc="upper left")
     return _svg(figure)
 
 
-def completion_bars(rows: Sequence[Evaluation]) -> str:
+def completion_bars(rows: Sequence[Evaluation], words: Words = EN) -> str:
     """Mean token loss of completed chunks before and after, by language, with intervals."""
     by_key = {(str(row.setting["language"]), row.metric): row for row in rows}
     languages = sorted(language for language, metric in by_key if metric == "loss_before")
@@ -190,13 +192,14 @@ def completion_bars(rows: Sequence[Evaluation]) -> str:
         own = [by_key[language, metric] for language in languages]
         values = [row.value or 0.0 for row in own]
         places = [place + (side - 0.5) * 0.36 for place in range(len(languages))]
-        axes.bar(places, values, width=0.34, yerr=_errors(own), color=colour, label=metric.removeprefix("loss_"),
+        axes.bar(places, values, width=0.34, yerr=_errors(own), color=colour, label=words[metric.removeprefix("loss_")],
                  error_kw={"ecolor": INK, "lw": 1})  # fmt: skip
     counts = [by_key[language, "loss_before"].n for language in languages]
     axes.set_xticks(
-        range(len(languages)), [f"{name}, n = {n}" for name, n in zip(languages, counts, strict=True)]
+        range(len(languages)),
+        [f"{words.term(name)}, n = {n}" for name, n in zip(languages, counts, strict=True)],
     )
-    axes.set_ylabel("mean loss (nats per token)")
+    axes.set_ylabel(words["loss_axis"])
     axes.margins(y=0.3)
     axes.legend(frameon=False, fontsize=8, loc="upper right", ncols=2)
     return _svg(figure)

@@ -1,22 +1,27 @@
-"""Putting the report together: data, figures, template, one file."""
+"""Putting the report together: data, figures, template, a file in each language."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from corpus.catalogue.tables import Evaluation, Run
 from corpus.errors import TerminalError
 from corpus.ids import canonical_json
-from flows import accounting, summary
+from flows import accounting, comparison, summary
 from flows.files import put_whole
 from flows.report import data, figures
 from flows.report.debates import Debates, write_debates
 from flows.report.explorer import Explorer, write_explorer
+from flows.report.places import document_page, in_chinese, listed_documents
+from flows.report.trails import Trails, write_trails
+from flows.report.words import EN, LANGUAGES, WORDS, Words
 from flows.runtime import Runtime
 
 _PACKAGES = (
@@ -26,28 +31,43 @@ _MAIN_METRIC = "evidence_recall"
 
 
 def write(runtime: Runtime, run_id: str, stages: dict[str, Any], *, path: Path | None = None) -> Path:
-    """Write the report; returns its path (default ``<data>/reports/report.html``).
+    """Write the report; returns the path of the English file (default ``<data>/reports/report.html``).
 
-    Beside it the graph explorer, a folder ``<name>-substances`` with a page per
-    substance, and ``<name>-debates`` with a page per document that QChunker cut. Each appears whole or not at all. Raises TerminalError when one cannot be written.
+    Beside it the Chinese file ``<name>.zh.html``, the graph explorer, a folder ``<name>-substances`` with a page per
+    substance, ``<name>-lineage`` with a page per document and a search, and ``<name>-debates`` with a page per document
+    that QChunker cut. Each appears whole or not at all. Raises TerminalError when one cannot be written.
     """
     target = path or runtime.data_dir / "reports" / "report.html"
-    explorer = write_explorer(runtime.catalogue, target, runtime.settings.extraction)
-    debates = write_debates(runtime.catalogue, target)
-    html = render(runtime, run_id, stages, explorer, debates)
-    try:
-        put_whole(target, html)
-    except OSError as error:
-        raise TerminalError(
-            f"report {target} cannot be written: {error.strerror or error}", reason="disk"
-        ) from error
+    beside = Beside(
+        write_explorer(runtime.catalogue, target, runtime.settings.extraction),
+        write_debates(runtime.catalogue, target),
+        write_trails(runtime.catalogue, target, runtime.data_dir),
+    )
+    content = _content(runtime, run_id, stages, beside)
+    for language in reversed(LANGUAGES):  # the English one last: it stands for the report
+        file = in_chinese(target) if language == "zh" else target
+        other = target if language == "zh" else in_chinese(target)
+        html = render(content, WORDS[language], other.name)
+        try:
+            put_whole(file, html)
+        except OSError as error:
+            raise TerminalError(
+                f"report {file} cannot be written: {error.strerror or error}", reason="disk"
+            ) from error
     return target.resolve()
 
 
-def render(
-    runtime: Runtime, run_id: str, stages: dict[str, Any], explorer: Explorer, debates: Debates
-) -> str:
-    """The report as HTML text, with links to the explorer and the debates beside it."""
+@dataclass(frozen=True)
+class Beside:
+    """The folders of pages that a report links to."""
+
+    explorer: Explorer
+    debates: Debates
+    lineage: Trails
+
+
+def render(content: Mapping[str, Any], words: Words = EN, other: str = "") -> str:
+    """The report in a language as HTML text; ``other``: the file in the other one."""
     environment = Environment(
         loader=PackageLoader("flows.report"),
         autoescape=select_autoescape(["html", "j2"]),
@@ -59,74 +79,91 @@ def render(
     environment.tests["public"] = lambda url: (
         str(url).startswith(("http://", "https://")) and ".test/" not in url
     )
-    environment.filters["words"] = lambda text: str(text).replace("_", " ")
+    environment.filters["term"] = lambda code: _term(words, code)
+    environment.filters["amount"] = comparison.number
+    environment.filters["signed"] = comparison.signed
+    tables: dict[str, list[Evaluation]] = content["evaluations"]
+    return environment.get_template("report.html.j2").render(
+        **content,
+        w=words,
+        other=other,
+        histogram=_inline(figures.histogram(content["scores"], content["threshold"], words)),
+        bars=_inline(figures.recall_bars(tables["main"], _MAIN_METRIC, words)) if "main" in tables else None,
+        curve=_inline(figures.budget_curve(tables["budget"], _MAIN_METRIC, words))
+        if "budget" in tables
+        else None,
+        studies=_studies(tables, words),
+    )
+
+
+def _content(runtime: Runtime, run_id: str, stages: dict[str, Any], beside: Beside) -> dict[str, Any]:
+    """What the report shows, in whichever language."""
     catalogue = runtime.catalogue
     with catalogue.reading() as db:
         run = db.get(Run, run_id) if run_id else None
+        compared = comparison.against_previous(db, run_id)
+        checks = compared.checks if compared else comparison.first_checks(db, run_id)
+        listed = listed_documents(db)
     tables = data.evaluation_tables(catalogue)
     edges, names = data.graph_edges(catalogue)
-    return environment.get_template("report.html.j2").render(
-        status=summary.status(catalogue),
-        run=run,
-        stages=stages,
-        unchanged=bool(stages) and summary.unchanged(stages),
-        funnel=data.funnel(catalogue),
-        documents=data.documents(catalogue),
-        failures=data.failures(catalogue),
-        histogram=_inline(
-            figures.histogram(data.scores(catalogue), runtime.settings.corpus.quality.threshold)
-        ),
-        graph=data.graph_statistics(catalogue),
-        explorer=explorer,
-        debates=debates,
-        network=figures.network(edges, names),
-        questions=data.questions(catalogue),
-        kinds=summary.QUESTION_KINDS,
-        views=data.chunk_views(catalogue),
-        tables={
+    return {
+        "compared": compared,
+        "checks": checks,
+        "groups": [group for group in comparison.GROUPS if group != "checks"],
+        "trails": {key: document_page(key) for key, _ in listed},
+        "status": summary.status(catalogue),
+        "run": run,
+        "stages": stages,
+        "unchanged": bool(stages) and summary.unchanged(stages),
+        "funnel": data.funnel(catalogue),
+        "documents": data.documents(catalogue),
+        "failures": data.failures(catalogue),
+        "scores": data.scores(catalogue),
+        "threshold": runtime.settings.corpus.quality.threshold,
+        "graph": data.graph_statistics(catalogue),
+        "explorer": beside.explorer,
+        "debates": beside.debates,
+        "lineage": beside.lineage,
+        "network": figures.network(edges, names),
+        "questions": data.questions(catalogue),
+        "kinds": summary.QUESTION_KINDS,
+        "views": data.chunk_views(catalogue),
+        "evaluations": tables,
+        "tables": {
             name: _pivot(tables[name])
             for name in sorted(tables, key=lambda name: (name != "main", name))
             if name != "lambda"  # a hundred rows: drawn
         },
-        bars=_inline(figures.recall_bars(tables["main"], _MAIN_METRIC)) if "main" in tables else None,
-        curve=_inline(figures.budget_curve(tables["budget"], _MAIN_METRIC)) if "budget" in tables else None,
-        studies=_studies(tables),
-        calls=data.model_calls(catalogue),
-        accounts=accounting.rows_of(stages),
-        preset=run.settings.get("preset") if run else None,
-        preset_notes=run.settings.get("preset_notes", []) if run else [],
-        flat_settings=sorted(_flat(runtime.settings.model_dump(mode="json"))),
-        versions={name: version(name) for name in _PACKAGES},
-    )
+        "calls": data.model_calls(catalogue),
+        "accounts": accounting.rows_of(stages),
+        "preset": run.settings.get("preset") if run else None,
+        "preset_notes": run.settings.get("preset_notes", []) if run else [],
+        "flat_settings": sorted(_flat(runtime.settings.model_dump(mode="json"))),
+        "versions": {name: version(name) for name in _PACKAGES},
+    }
 
 
-def _studies(tables: dict[str, list[Evaluation]]) -> list[tuple[str, Markup]]:
+def _term(words: Words, code: object) -> Markup:
+    """A code's name; one without a name in both languages is marked as a name of its own."""
+    said = escape(words.term(code))
+    return said if words.known(code) else Markup('<span translate="no">{}</span>').format(said)
+
+
+def _studies(tables: dict[str, list[Evaluation]], words: Words) -> list[tuple[str, Markup]]:
     """(caption, figure) of the studies that there are figures of."""
     drawn = {
-        "lambda": (
-            "ChunkScore and answers: Pearson's r over the chunk methods between mean ChunkScore and mean ROUGE-L, "
-            "by λ. The band (percentiles) draws documents and questions anew, not methods; noise in the means pulls "
-            "the drawn r towards 0, so that with few methods that lie close together the curve can leave its band: "
-            "then it says nothing.",
-            figures.lambda_curve,
-        ),
-        "levels": (
-            "Auto-Merge by depth of the tree: evidence recall when only levels down to the one named may be "
-            "merged into; the leaves stay the same.",
-            figures.level_curve,
-        ),
-        "completion": (
-            "Completion: mean token loss of the chunks that QChunker completed, before and after, each text alone; "
-            "perplexity is its exponential. Languages have tokens of their own and are not compared.",
-            figures.completion_bars,
-        ),
+        "lambda": figures.lambda_curve,
+        "levels": figures.level_curve,
+        "completion": figures.completion_bars,
     }
     found = {
         **tables,
         "completion": [r for r in tables.get("completion", []) if r.metric.startswith("loss_")],
     }
     return [
-        (caption, _inline(draw(found[name]))) for name, (caption, draw) in drawn.items() if found.get(name)
+        (words[f"{name}_caption"], _inline(draw(found[name], words)))
+        for name, draw in drawn.items()
+        if found.get(name)
     ]
 
 
@@ -145,9 +182,9 @@ def _pivot(rows: list[Evaluation]) -> dict[str, Any]:
     metrics = sorted({row.metric for row in rows})
     rows = _most_shared(rows)
     varying = _varying(rows)
-    lines: dict[tuple[str, str], dict[str, Evaluation]] = {}
+    lines: dict[tuple[str, tuple[tuple[str, Any], ...]], dict[str, Evaluation]] = {}
     for row in sorted(rows, key=lambda row: [_sortable(row.setting.get(key)) for key in varying]):
-        shown = ", ".join(f"{key} {row.setting[key]}" for key in varying if key in row.setting)
+        shown = tuple((key, row.setting[key]) for key in varying if key in row.setting)
         lines.setdefault((row.method, shown), {})[row.metric] = row
     common = {
         key: value

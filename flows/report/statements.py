@@ -77,7 +77,7 @@ def grouped(
         relation = Relation(row.relation)
         key = _matter_key(row, relation)
         if (row.relation, key) not in matters:
-            zh, en = _matter_names(row, relation, names)
+            zh, en = matter_names(row, relation, names)
             matters[row.relation, key] = Matter(relation, zh, en, key)
         matters[row.relation, key].statements.append(_stated(row, relation))
     for (name, key), matter in matters.items():
@@ -115,9 +115,14 @@ def _matter_key(row: Assertion, relation: Relation) -> str:
     return row.object_key
 
 
-def _matter_names(
-    row: Assertion, relation: Relation, names: Mapping[str, tuple[str, str]]
-) -> tuple[str, str]:
+def what_is_said(row: Assertion) -> tuple[str, str]:
+    """What a statement tells, in Chinese and English: of a value the property, else the relation."""
+    relation = next((r for r in _VALUES if r.value == row.relation), None)
+    return matter_names(row, relation, {}) if relation is not None else relation_title(row.relation)
+
+
+def matter_names(row: Assertion, relation: Relation, names: Mapping[str, tuple[str, str]]) -> tuple[str, str]:
+    """What statements of one matter have in common, in Chinese and English."""
     props, spec = row.properties, RELATIONS[relation]
     if relation == Relation.HAS_MEASUREMENT and props.get("property") in {p.value for p in PROPERTIES}:
         name = str(props["property"])

@@ -309,3 +309,52 @@ def test_a_slow_pattern_costs_a_link_and_not_the_crawl(tmp_path: Path) -> None:
         assert stats.finished
         assert ground.fates() == dict.fromkeys(("/", "/a", "/b"), ("kept", ""))
         assert stats.links_too_slow == 25
+
+
+def test_since_spares_pages_that_a_sitemap_says_are_older(tmp_path: Path) -> None:
+    """Whether or not the source's lastmod is trusted; only what is held is spared, the others are asked as always."""
+    with serve() as site:
+        build(site)
+        ground = Ground.at(tmp_path)
+        plain = source(site, start=[], use_sitemaps=True, complete=True)
+        ground.crawl(plain, "run-1")
+        pages = ("/old", "/new", "/plain", "/packed", "/linked")
+        assert {ground.fates()[path] for path in pages} == {("kept", "")}
+        rows = ground.pages()
+        failed, early = (
+            {"state": "failed", "reason": "status"},
+            {"visited_at": datetime(2020, 1, 1, tzinfo=UTC)},
+        )
+        with ground.catalogue.writing() as session:  # one that is not held, one visited before its change
+            for path, values in (("/packed", failed), ("/day", early)):
+                session.execute(update(Page).where(Page.page_id == rows[path].page_id).values(**values))
+
+        site.hits.clear()
+        ground.crawl(plain, "run-2", since=datetime(2021, 1, 1, tzinfo=UTC))
+        assert {path: site.count(path) for path in (*pages, "/day")} == {
+            "/old": 0, "/new": 1, "/plain": 1, "/packed": 1, "/linked": 1, "/day": 1,
+        }  # fmt: skip
+        assert {ground.fates()[path] for path in (*pages, "/day")} == {("kept", "")}
+
+        site.hits.clear()
+        ground.crawl(plain, "run-3", since=datetime(2019, 1, 1, tzinfo=UTC))  # all changed after that
+        assert {site.count(path) for path in (*pages, "/day")} == {1}
+
+
+def test_a_crawl_for_some_substances_keeps_what_led_to_a_page_before(tmp_path: Path) -> None:
+    """Group after group of substances, as a backfill asks: a page that two of them lead to stays with both."""
+    with serve() as site:
+        for name in ("acetone", "丙酮"):
+            site.page(f"/search-{len(name)}", links("/chemical/1"))
+        site.page("/chemical/1", article("one"))
+        ground = Ground.at(tmp_path)
+        origin = source(
+            site, start=[], query_links=["/search?q={name}"], listing=[r"^/search-\d$"],
+            follow_listing=[r"^/chemical/\d+$"], follow_content=[], depth=2,
+        )  # fmt: skip
+        for run, (path, key) in enumerate((("/search-7", "67-64-1"), ("/search-2", "64-17-5"))):
+            seeds = [(f"{site.base}{path}", "search", [key])]
+            ground.crawl(origin, f"run-{run}", seeds=seeds, restricted=True)
+        assert ground.pages()["/chemical/1"].chemicals == ["64-17-5", "67-64-1"]
+        ground.crawl(origin, "run-9", seeds=[(f"{site.base}/search-2", "search", ["64-17-5"])])
+        assert ground.pages()["/chemical/1"].chemicals == ["64-17-5"]  # a whole crawl says what is so now

@@ -11,11 +11,14 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.conftest import SAMPLES
+
+if TYPE_CHECKING:
+    from tests.flows.killing import Staged
 
 AUDIT = Path(__file__).parent / "audit"
 SMALL_SITE = (
@@ -38,6 +41,7 @@ class Command:
 
     data_dir: Path
     settings: dict[str, str] = field(default_factory=dict)
+    prefix: tuple[str, ...] = ()  # a program that starts the command under a limit
 
     def environment(self) -> dict[str, str]:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("HCHEM_", "PREFECT_", "OPENAI_"))}
@@ -53,7 +57,7 @@ class Command:
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start the command in a process group of its own."""
         return subprocess.Popen(
-            [sys.executable, "-m", "flows.cli", *arguments],
+            [*self.prefix, sys.executable, "-m", "flows.cli", *arguments],
             env=self.environment(),
             cwd=next(p for p in self.data_dir.parents if p.is_dir()),
             stdout=subprocess.PIPE,
@@ -128,3 +132,11 @@ def whole(
     finished = command.run("refresh", timeout=1800)
     yield command, finished
     command.run("down", code=None)
+
+
+@pytest.fixture(scope="session")
+def staged(tmp_path_factory: pytest.TempPathFactory) -> Staged:
+    """Made once: a test begins where its stage begins instead of running all that comes before."""
+    from tests.flows.killing import make_staged  # which takes this module's command
+
+    return make_staged(tmp_path_factory.mktemp("staged"))

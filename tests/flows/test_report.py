@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.flows.conftest import Command
+from tests.flows.report_text import left_in_chinese, left_in_english
 
 pytestmark = [pytest.mark.browser, pytest.mark.prefect, pytest.mark.slow, pytest.mark.timeout(2400)]
 
@@ -63,6 +64,26 @@ def test_the_report_loads_without_network_or_complaints(report: Watched) -> None
     assert report.complaints == []
     assert [url for url in report.requests if not url.startswith("file:")] == []
     assert report.page.title().startswith("HChemSafety report")
+
+
+def test_the_report_is_whole_in_both_languages(report: Watched, whole: Whole) -> None:
+    folder = whole[0].data_dir / "reports"
+    assert left_in_english((folder / "report.zh.html").read_text(encoding="utf-8")) == []
+    assert left_in_chinese((folder / "report.html").read_text(encoding="utf-8")) == []
+    report.page.locator("#other").click()
+    report.page.wait_for_url("**/report.zh.html")
+    report.page.wait_for_load_state("load")
+    assert report.page.locator("#funnel .unit").count() == 4
+    widths = report.page.locator("#funnel .bar div").evaluate_all("xs => xs.map(x => x.clientWidth)")
+    assert min(widths) >= 20  # each on the scale of its unit
+    report.page.locator("#lineage").click()
+    report.page.wait_for_load_state("load")
+    report.page.fill("#search", "67-64-1 沸点")
+    report.page.locator("#found a").first.click()
+    report.page.wait_for_load_state("load")
+    assert report.page.locator(":target").count() == 1
+    assert report.complaints == []
+    assert [url for url in report.requests if not url.startswith("file:")] == []
 
 
 def test_figures_are_drawn(report: Watched) -> None:

@@ -1,59 +1,19 @@
-"""Kills, edits, removals, two runs at once: on a small copy of the sample site, without Prefect."""
+"""Edits, removals, two runs at once, Ctrl-C: on a small copy of the sample site, without Prefect."""
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
 
-from corpus.catalogue import Catalogue
-from corpus.catalogue.tables import LedgerRow
-from tests.flows.conftest import Command, small_site
+from tests.flows.conftest import Command
+from tests.flows.killing import Staged
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(2400)]
-
-Ledger = dict[tuple[str, str], tuple[str, str]]
-STAGES = ("acquire", "curate", "graph", "questions", "chunks", "evaluate")
-
-
-@dataclass(frozen=True)
-class Staged:
-    """An uninterrupted run on the small site, kept as it stood after each stage."""
-
-    folder: Path
-    exports: dict[str, dict[str, bytes]]
-    ledgers: dict[str, Ledger]
-
-    def copy(self, stage: str, folder: Path) -> Command:
-        """The command on a copy of the data as they stood after the stage ("": before the first).
-
-        The site stays where it is, since a list of chemicals is known by its path.
-        """
-        if stage:
-            shutil.copytree(self.folder / stage, folder / "data")
-        return Command(folder / "data", {"HCHEM_CRAWL__SAMPLE_DIR": str(self.folder / "site")})
-
-
-@pytest.fixture(scope="module")
-def staged(tmp_path_factory: pytest.TempPathFactory) -> Staged:
-    """Made once: a test begins where its stage begins instead of running all that comes before."""
-    folder = tmp_path_factory.mktemp("staged")
-    command = Command(folder / "data", {"HCHEM_CRAWL__SAMPLE_DIR": str(small_site(folder / "site"))})
-    exports, ledgers = {}, {}
-    for stage in STAGES:
-        command.run("refresh", "--direct", "--from-stage", stage, "--to-stage", stage)
-        exports[stage], ledgers[stage] = command.export(stage), _ledger(command)
-        shutil.copytree(command.data_dir, folder / stage)
-    return Staged(folder, exports, ledgers)
 
 
 @pytest.fixture
@@ -64,49 +24,6 @@ def editable(staged: Staged, tmp_path: Path) -> Iterator[Staged]:
     yield staged
     shutil.rmtree(site)
     shutil.copytree(tmp_path / "site", site)
-
-
-def _ledger(command: Command) -> Ledger:
-    """What each step did with each item: on this the work of the stages that follow depends."""
-    catalogue = Catalogue.open(f"sqlite:///{command.data_dir}/catalogue.db")
-    with catalogue.reading() as session:
-        found = {
-            (row.step, row.item_id): (row.state, row.detail) for row in session.scalars(select(LedgerRow))
-        }
-    catalogue.close()
-    return found
-
-
-def _kill_at(command: Command, stage: str) -> None:
-    """Start a refresh and kill its whole group -9 once a step of the stage has work under way."""
-    process = command.start("refresh", "--direct", "-v", "--from-stage", stage)
-    assert process.stderr is not None
-    try:
-        for line in process.stderr:
-            if line.startswith(f"{stage}.") and "nothing to do" not in line:
-                break
-        time.sleep(0.3)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-
-
-@pytest.mark.parametrize("stage", STAGES)
-def test_a_kill_in_the_middle_of_a_stage_resumes_to_the_same_bytes(
-    stage: str, staged: Staged, tmp_path: Path
-) -> None:
-    command = staged.copy(dict(zip(STAGES, ("", *STAGES), strict=False))[stage], tmp_path)
-    _kill_at(command, stage)
-    end = (
-        "evaluate" if stage == "graph" else stage
-    )  # once to the very end: what else was left behind would show
-    command.run("refresh", "--direct", "--to-stage", end)
-    exported, expected = command.export(stage), staged.exports[end]
-    assert exported.keys() == expected.keys()
-    assert [name for name in exported if exported[name] != expected[name]] == []
-    assert _ledger(command) == staged.ledgers[end]
-    assert command.status()["failures"] == 0
 
 
 def test_editing_one_page_redoes_only_what_depends_on_it(editable: Staged, tmp_path: Path) -> None:

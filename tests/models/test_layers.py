@@ -16,7 +16,7 @@ from sqlalchemy import text as sql
 from corpus.catalogue import Catalogue
 from corpus.catalogue.stores import CatalogueAnswers
 from corpus.catalogue.tables import ModelCall
-from corpus.errors import TerminalError, TransientError
+from corpus.errors import DiskError, TransientError
 from models import Message
 from models.client.budget import BudgetLayer, Budgets, worst_case
 from models.client.cache import AnswerCache
@@ -243,7 +243,7 @@ def test_a_database_that_cannot_be_written_is_an_error_of_the_right_family(tmp_p
     store.put(answer("k"))
     store.flush()
     readonly = Catalogue.open(f"sqlite:///file:{tmp_path}/c.db?mode=ro&uri=true", migrate=False)
-    with pytest.raises(TerminalError, match="cannot be written") as caught:
+    with pytest.raises(DiskError, match="cannot be written") as caught:
         CatalogueAnswers(readonly).put(answer("other"))
     assert caught.value.reason == "disk"
     busy = sqlite3.connect(tmp_path / "c.db", isolation_level=None)

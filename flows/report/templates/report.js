@@ -12,7 +12,7 @@ document.querySelectorAll(".filters").forEach((bar) => {
       row.hidden = !fits;
       count += fits ? 1 : 0;
     });
-    shown.textContent = `${count} of ${rows.length} shown`;
+    shown.textContent = bar.dataset.shown.replace("{n}", count).replace("{all}", rows.length);
   };
   bar.addEventListener("input", apply);
   apply();

@@ -1,0 +1,123 @@
+"""When the refresh is due: cron or interval; what was missed; what is paused.
+
+Prefect keeps a scheduled run that nobody took: after a week without
+``hchem serve``, or beside a run that takes longer than the interval, all of them
+would start one after another. Only the newest is kept, since one refresh catches
+up with everything.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from flows.operation_settings import period
+
+if TYPE_CHECKING:
+    from prefect.client.orchestration import SyncPrefectClient
+    from prefect.client.schemas.responses import DeploymentResponse
+
+TAG = "hchem"
+WEEKLY = "weekly"
+_EVERY = "every "
+_SHORTEST = timedelta(seconds=10)  # how often Prefect's runner looks
+_TIDY_EVERY_S = 30.0
+_SKIPPED = "Missed, and a later one is due: one refresh catches up with everything."
+
+
+def checked(text: str) -> str:
+    """A schedule as it may be set: five fields of cron, or ``every 12h`` (s, m, h, d, w). Raises ValueError."""
+    if text.startswith(_EVERY):
+        if interval(text) < _SHORTEST:
+            raise ValueError(f"the shortest interval is {_SHORTEST.seconds} s")
+    elif len(text.split()) != 5:
+        raise ValueError(
+            "a schedule is a cron expression of five fields ('0 3 * * 1') or an interval ('every 12h')"
+        )
+    return text
+
+
+def interval(text: str) -> timedelta:
+    """The interval of ``every …``. Raises ValueError for something else."""
+    if not text.startswith(_EVERY):
+        raise ValueError(f"{text!r} is no interval")
+    return period(text.removeprefix(_EVERY).strip())
+
+
+def options(text: str) -> dict[str, Any]:
+    """The schedule as ``to_deployment`` takes it."""
+    return {"interval": interval(text)} if text.startswith(_EVERY) else {"cron": text}
+
+
+def deployments(client: SyncPrefectClient) -> list[DeploymentResponse]:
+    """The deployments of the platform."""
+    from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterTags
+
+    return client.read_deployments(deployment_filter=DeploymentFilter(tags=DeploymentFilterTags(all_=[TAG])))
+
+
+def paused(found: Iterable[DeploymentResponse]) -> list[str]:
+    """Deployments that are paused or have a paused schedule, by name: they start nothing, and nobody would notice."""
+    return sorted(
+        one.name
+        for one in found
+        if one.paused or any(not schedule.active for schedule in one.schedules or ())
+    )
+
+
+def skip_missed(client: SyncPrefectClient) -> int:
+    """Cancel the scheduled runs that are overdue but the newest of each deployment; returns how many."""
+    from prefect.client.schemas.filters import (
+        DeploymentFilter,
+        DeploymentFilterTags,
+        FlowRunFilter,
+        FlowRunFilterState,
+        FlowRunFilterStateType,
+    )
+    from prefect.client.schemas.objects import StateType
+    from prefect.states import Cancelled
+
+    waiting = client.read_flow_runs(
+        flow_run_filter=FlowRunFilter(
+            state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.SCHEDULED]))
+        ),
+        deployment_filter=DeploymentFilter(tags=DeploymentFilterTags(all_=[TAG])),
+    )
+    moment = datetime.now(UTC)
+    overdue: dict[Any, list[Any]] = {}
+    for run in waiting:
+        due = run.next_scheduled_start_time or run.expected_start_time
+        if run.auto_scheduled and run.run_count == 0 and due is not None and due <= moment:
+            overdue.setdefault(run.deployment_id, []).append((due, run.id))
+    gone = [run_id for runs in overdue.values() for _, run_id in sorted(runs)[:-1]]
+    for run_id in gone:
+        client.set_flow_run_state(run_id, Cancelled(message=_SKIPPED), force=True)
+    return len(gone)
+
+
+def tidy(tell: Callable[[str], None]) -> None:
+    """``skip_missed`` now and, in the background, from time to time. Raises httpx.HTTPError at the first."""
+    _skip(tell)
+
+    def go_on() -> None:
+        import httpx
+
+        while True:
+            threading.Event().wait(_TIDY_EVERY_S)
+            try:
+                _skip(tell)
+            except httpx.HTTPError:  # the server restarts
+                continue
+
+    threading.Thread(target=go_on, name="schedules", daemon=True).start()
+
+
+def _skip(tell: Callable[[str], None]) -> None:
+    from prefect.client.orchestration import get_client
+
+    with get_client(sync_client=True) as client:
+        gone = skip_missed(client)
+    if gone:
+        tell(f"{gone} scheduled runs were missed; the newest one that is due catches up")
