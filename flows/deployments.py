@@ -7,6 +7,7 @@ import signal
 from typing import Any
 
 from prefect import serve
+from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
 
 from flows import backfill_flow, pipeline, schedules, sharing, slots
@@ -25,6 +26,8 @@ def serve_all(settings: FlowSettings) -> None:
     """
     slots.ensure_limit(load_settings().models.limits, tell=err.print)
     served = definitions(settings)
+    with get_client(sync_client=True) as client:
+        schedules.keep_paused(served, schedules.deployments(client))
     schedules.tidy(err.print)
     signal.signal(signal.SIGINT, lambda _number, _frame: os.kill(os.getpid(), signal.SIGTERM))
     # one run leads, and where batches are shared one more process helps it

@@ -67,6 +67,15 @@ def paused(found: Iterable[DeploymentResponse]) -> list[str]:
     )
 
 
+def keep_paused(served: Iterable[Any], known: Iterable[DeploymentResponse]) -> None:
+    """Leave paused what somebody paused: to register a deployment again would resume it, without a word."""
+    names = set(paused(known))
+    for one in served:
+        if one.schedules and one.name in names:
+            one.paused = True
+            one.schedules = [schedule.model_copy(update={"active": False}) for schedule in one.schedules]
+
+
 def skip_missed(client: SyncPrefectClient) -> int:
     """Cancel the scheduled runs that are overdue but the newest of each deployment; returns how many."""
     from prefect.client.schemas.filters import (

@@ -409,6 +409,6 @@ def test_any_order_of_claims_renewals_expiries_and_reports(
     run_state_machine_as_test(
         Orderings,
         settings=settings(
-            max_examples=25, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=12, stateful_step_count=15, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )

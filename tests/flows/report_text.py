@@ -35,6 +35,7 @@ NAMES = frozenset(
         "sentence",
         "semantic",
         "qchunker",
+        "qchunker-no-completion",
         "hichunk",
         "am",
         "gold",

@@ -8,7 +8,8 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from flows import execution
 from flows.parameters import StageParameters
 from flows.runtime import open_runtime
 from flows.settings import Settings
+from flows.stopping import RunStoppedError, Watch
 from models import Models
 from models.client.batch_api import BatchApi
 from tests.servers.batch_api import Plan
@@ -321,6 +323,19 @@ def test_a_kill_pays_nothing_twice(
 # --- interrupts, budgets, refusals ----------------------------------------------------------
 
 
+@pytest.fixture
+def no_watchdog(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that was interrupted leaves its process some seconds later, and here that is the tests' own."""
+
+    @contextmanager
+    def only_handling(watch: Watch) -> Iterator[None]:
+        with watch.handling():
+            yield
+
+    monkeypatch.setattr(Watch, "armed", only_handling)
+
+
+@pytest.mark.usefixtures("no_watchdog")
 def test_an_interrupt_leaves_the_jobs_open_and_says_so(
     home: Callable[[str, int], Path],
     script: Script,
@@ -334,7 +349,7 @@ def test_an_interrupt_leaves_the_jobs_open_and_says_so(
     with ModelServer(script) as server:
         server.batch_api.plans = [Plan(looks=10_000)]
         server.batch_api.at = lambda now: os.kill(os.getpid(), signal.SIGINT) if now == "looked" else None
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(RunStoppedError):
             score_step(settings_for(folder, server.base_url))
         assert "stays open: the next run" in capsys.readouterr().err
         server.batch_api.at = lambda now: None
@@ -421,6 +436,7 @@ def test_other_task_runners_are_refused_before_anything_is_recorded(
 # --- commands ---------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("no_watchdog")
 def test_the_commands_list_collect_and_cancel(
     home: Callable[[str, int], Path], script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -437,7 +453,7 @@ def test_the_commands_list_collect_and_cancel(
         assert "no open batch jobs" in command("list").output
         server.batch_api.plans = [Plan(looks=10_000), Plan(looks=10_000)]
         server.batch_api.at = lambda now: os.kill(os.getpid(), signal.SIGINT) if now == "looked" else None
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(RunStoppedError):
             score_step(settings_for(folder, server.base_url))
         server.batch_api.at = lambda now: None
         listed = json.loads(command("list", "--json").output)
@@ -465,6 +481,7 @@ def test_the_commands_list_collect_and_cancel(
     assert count(folder, ModelBatch) > 2
 
 
+@pytest.mark.usefixtures("no_watchdog")
 def test_a_job_can_be_forgotten_when_its_endpoint_is_gone(
     home: Callable[[str, int], Path], script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -474,7 +491,7 @@ def test_a_job_can_be_forgotten_when_its_endpoint_is_gone(
     with ModelServer(script) as server:
         server.batch_api.plans = [Plan(looks=10_000)]
         server.batch_api.at = lambda now: os.kill(os.getpid(), signal.SIGINT) if now == "looked" else None
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(RunStoppedError):
             score_step(settings_for(folder, server.base_url))
     monkeypatch.setenv("HCHEM_DATA_DIR", str(folder))
     with ModelServer(script) as server:

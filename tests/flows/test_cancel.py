@@ -122,8 +122,9 @@ def test_a_crawl_whose_site_does_not_answer_ends_with_its_run(tmp_path: Path) ->
 import os, subprocess, sys, time
 from crawlers import child
 child._ORPHAN_GRACE_S = 0.2
+parent = os.getppid()  # before it can be killed
 print(os.getpid(), flush=True)
-child._end_with(os.getppid())
+child._end_with(parent)
 """
     parent = subprocess.Popen(
         [sys.executable, "-c", f"import subprocess, sys; subprocess.run([sys.executable, '-c', {code!r}])"],

@@ -245,7 +245,7 @@ def test_cancel_and_retry(platform: Platform, person: Person) -> None:
         person.picture("running")
         person.page.get_by_role("button", name="Cancel", exact=True).first.click()
         person.picture("cancel")
-        person.page.locator(".p-modal button").filter(has_text="Cancel").last.click()
+        person.page.get_by_role("button", name="Confirm").click()
         began = time.monotonic()
         until(lambda: not any(alive(child) for child in below), "end of the children")
         state = platform.ended(run["id"])["state"]
