@@ -335,6 +335,7 @@ def restore(settings: Settings, path: Path, *, force: bool, progress: Progress) 
         try:
             with leases.held(catalogue, "run"), _archive_held(catalogue):
                 form.unpack(path, manifest, staging, _counter(progress, "unpacking (MB)", manifest.bytes))
+                _prove(path, staging / form.CATALOGUE, manifest)
                 _put_in_place(catalogue, staging, data_dir)
         except OSError as error:
             half = (data_dir / UNFINISHED_RESTORE).exists()
@@ -416,6 +417,20 @@ def _check_room(data_dir: Path, manifest: form.Manifest) -> None:
         raise TerminalError(
             f"{data_dir} has {free / 1e9:.2f} GB free, the backup needs {needed / 1e9:.2f} GB; nothing was restored",
             reason="disk",
+        )
+
+
+def _prove(path: Path, copy: Path, manifest: form.Manifest) -> None:
+    """The catalogue of a backup is what its list says, before it takes the place of another one. Raises SettingsError."""
+    try:
+        rows, revision = portable.content(copy)
+    except TerminalError as error:
+        raise SettingsError(f"{path} is not a whole backup: its catalogue is damaged ({error})") from error
+    if (rows, revision) != (manifest.rows, manifest.schema_revision):
+        raise SettingsError(
+            f"{path} is not a whole backup: its catalogue is not the one that its list describes "
+            f"(schema {revision or 'none'} instead of {manifest.schema_revision}, "
+            f"{sum(rows.values())} instead of {sum(manifest.rows.values())} rows)"
         )
 
 

@@ -117,7 +117,7 @@ class GateSettings(BaseModel):
         default_factory=dict,
         description="Gate → off, warn or block, where it is to differ from what is shipped",
     )
-    limit: dict[str, float] = Field(
+    limit: dict[str, Annotated[float, Field(ge=0)]] = Field(
         default_factory=dict, description="Gate → limit, where it is to differ from what is shipped"
     )
     least: int = Field(

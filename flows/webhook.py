@@ -11,8 +11,9 @@ import hmac
 import json
 import logging
 import sys
+import threading
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -40,6 +41,7 @@ SOURCE_STALE = "hchem.source.stale"
 SIGNATURE = "X-HChem-Signature-256"
 _TIMEOUT = httpx.Timeout(10.0, connect=5.0)
 _ATTEMPTS = 3
+_WHOLE_S = 45.0  # for all attempts: limits of a single read do not end an answer that drips
 
 
 def announce(
@@ -59,8 +61,9 @@ def announce(
     }
     if settings.webhook_secret is not None:
         headers[SIGNATURE] = signature(settings.webhook_secret.get_secret_value(), body)
+    url = settings.webhook.get_secret_value()
     try:
-        _deliver(settings.webhook.get_secret_value(), body, headers)
+        _within(_WHOLE_S, lambda: _deliver(url, body, headers))
     except Exception as error:  # noqa: BLE001 - whatever the other side does, the run goes on
         status = (
             error.response.status_code if isinstance(error, httpx.HTTPStatusError) else type(error).__name__
@@ -75,6 +78,25 @@ def signature(key: str, body: bytes) -> str:
     return "sha256=" + hmac.new(key.encode(), body, hashlib.sha256).hexdigest()
 
 
+def _within(seconds: float, action: Callable[[], None]) -> None:
+    """Do something that may not take longer; what it raises is raised here, TimeoutError where it goes on."""
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            action()
+        except Exception as error:  # noqa: BLE001 - raised by who waits
+            failures.append(error)
+
+    thread = threading.Thread(target=run, name="webhook", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        raise TimeoutError
+    if failures:
+        raise failures[0]
+
+
 def _deliver(url: str, body: bytes, headers: dict[str, str]) -> None:
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs addresses of requests
     attempts = Retrying(
@@ -85,8 +107,9 @@ def _deliver(url: str, body: bytes, headers: dict[str, str]) -> None:
     )
     with httpx.Client(timeout=_TIMEOUT, follow_redirects=False) as client:
         for attempt in attempts:
-            with attempt:
-                client.post(url, content=body, headers=headers).raise_for_status()
+            # the body of the answer is nobody's business, and may have no end
+            with attempt, client.stream("POST", url, content=body, headers=headers) as answer:
+                answer.raise_for_status()
 
 
 def _may_pass(error: BaseException) -> bool:

@@ -84,6 +84,19 @@ def load(path: Path, catalogue: Catalogue, *, progress: Progress = _silent) -> d
         source.close()
 
 
+def content(path: Path) -> tuple[dict[str, int], str]:
+    """Rows by table of a snapshot, and its schema; nothing is changed. Raises TerminalError for a damaged file."""
+    try:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as made:
+            if (found := made.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+                raise TerminalError(str(found), reason="damaged")
+            known = made.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchone()
+            revision = made.execute("SELECT version_num FROM alembic_version").fetchone() if known else None
+            return _counts(made), str(revision[0]) if revision else ""
+    except sqlite3.Error as error:
+        raise TerminalError(str(error), reason="damaged") from error
+
+
 def is_empty(catalogue: Catalogue) -> bool:
     """Whether no table holds a row, leases aside."""
     with catalogue.reading() as db:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import json
 import os
@@ -290,6 +291,44 @@ def test_a_backup_of_a_newer_version_is_refused_with_one_line(field: str, data: 
 
     _rewrite(tmp_path / "b.tar.gz", newer)
     _refused(tmp_path, "newer version .*upgrade this installation")
+
+
+@pytest.mark.parametrize("content", ["another", "no-database", "fewer-rows"])
+def test_a_catalogue_that_is_not_the_listed_one_replaces_nothing(
+    content: str, data: Path, tmp_path: Path
+) -> None:
+    _back_up(tmp_path / "b.tar.gz")
+
+    def other(members: list[Any]) -> list[Any]:
+        info, body = members[-1]
+        listed = json.loads(body)
+        at = next(i for i, (one, _) in enumerate(members) if one.name == backup_format.CATALOGUE)
+        file = tmp_path / "other.db"
+        file.write_bytes(members[at][1] if content == "fewer-rows" else b"")
+        with closing(sqlite3.connect(file)) as made:
+            made.execute("DELETE FROM pages" if content == "fewer-rows" else "CREATE TABLE foo (a)")
+            made.commit()
+        put = b"hello" * 999 if content == "no-database" else file.read_bytes()
+        members[at] = (members[at][0], put)
+        listed["members"][backup_format.CATALOGUE] = {
+            "size": len(put), "sha256": hashlib.sha256(put).hexdigest(),
+        }  # fmt: skip
+        return [*members[:-1], (info, json.dumps(listed).encode())]
+
+    _rewrite(tmp_path / "b.tar.gz", other)
+    before = {path: path.read_bytes() for path in data.rglob("*.gz")}
+    with portable_rows(data) as rows, pytest.raises(SettingsError, match="is not a whole backup"):
+        backup.restore(_settings(), tmp_path / "b.tar.gz", force=True, progress=_quiet)
+    with portable_rows(data) as after:
+        assert after == rows
+    assert {path: path.read_bytes() for path in data.rglob("*.gz")} == before
+    assert not (data / UNFINISHED_RESTORE).exists()
+
+
+@contextmanager
+def portable_rows(data: Path) -> Iterator[dict[str, list[tuple[Any, ...]]]]:
+    with _catalogue(data) as catalogue:
+        yield _rows(catalogue)
 
 
 def test_a_target_in_use_is_replaced_only_by_force_and_never_under_a_run(data: Path, tmp_path: Path) -> None:

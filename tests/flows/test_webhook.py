@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import json
+import socket
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -192,3 +195,30 @@ def test_the_address_comes_from_the_environment(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(SettingsError, match="HCHEM_FLOWS__WEBHOOK") as refused:
         load_settings()
     assert "geheim" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "head", [b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n", b"HTTP/1.1 200 OK\r\nX: "]
+)
+def test_an_answer_without_end_holds_nothing_up(
+    tmp_path: Path, head: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhook, "_WHOLE_S", 3.0)
+    stop = threading.Event()
+
+    def drip(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection, contextlib.suppress(OSError):
+            connection.recv(65536)
+            connection.sendall(head)
+            while not stop.wait(0.2):
+                connection.sendall(b"x")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=drip, args=(server,), daemon=True).start()
+        settings = _with_hook(tmp_path, f"http://127.0.0.1:{server.getsockname()[1]}/drip")
+        began = time.monotonic()
+        webhook.announce(settings.flows, webhook.RUN_FAILED, {"run": {}})
+        took = time.monotonic() - began
+        stop.set()
+    assert took < 60  # not for the 200 million seconds that the answer would take
