@@ -226,6 +226,8 @@ def _run_flow(flow_name: str, parameters: RefreshParameters, settings: Settings)
         _check_selection(runtime, parameters)
         refuse_when_busy(runtime, parameters)
         server = prefect_server.ensure(runtime.data_dir, settings.prefect, tell=err.print)
+        if server.pid:  # a team's server is its own affair: see `hchem up`
+            watchdog.attend(runtime.catalogue, settings.prefect.heartbeat_s, own_server=True, tell=err.print)
     from flows import cancelling, pipeline
 
     with prefect_server.needed(server):

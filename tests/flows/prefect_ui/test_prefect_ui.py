@@ -222,7 +222,8 @@ def test_the_run_left_its_artifacts(platform: Platform, person: Person) -> None:
         person.open(f"/artifacts/key/{key}", key)
         person.picture(f"artifact-{key}")
     summary = next(one for one in found if one["key"] == "run-summary")
-    person.open(f"/artifacts/artifact/{summary['id']}")
+    heading = next(line.lstrip("# ") for line in summary["data"].splitlines() if line.startswith("#"))
+    person.open(f"/artifacts/artifact/{summary['id']}", heading)
     person.picture("artifact")
     assert "\ufffd" not in person.page.inner_text("body")
 
