@@ -13,6 +13,7 @@ import pytest
 from tests.flows.killing import BEFORE, Point, Staged, check, kill, points
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(2400)]
+_LONGEST_S = 20.0  # on a machine that does other things the stages seem long
 
 
 @pytest.mark.parametrize(
@@ -23,7 +24,7 @@ def test_a_kill_at_a_random_moment_resumes_to_the_same_bytes(
 ) -> None:
     command = staged.copy(BEFORE[point.stage], tmp_path)
     # the process starts within what the stage took; in the middle of the rest every moment is as likely
-    kill(command, point, 0.6 * staged.seconds[point.stage])
+    kill(command, point, min(0.6 * staged.seconds[point.stage], _LONGEST_S))
     # once to the very end: what else was left behind would show
     end = "evaluate" if point.number == 2 else point.stage
     command.run("refresh", "--direct", "--to-stage", end)
