@@ -101,14 +101,15 @@ def _leads_from(session: Session, keys: Sequence[str]) -> ColumnElement[bool]:
 def moment_of(text: str, now: datetime) -> datetime:
     """The moment that ``2026-11-01``, ``2026-11-01T06:00`` (UTC where no zone is given), ``7d``, ``12h`` or ``2w`` means.
 
-    Raises SettingsError for anything else, and for a moment that is yet to come.
+    Raises SettingsError for anything else, for a moment that is yet to come, and for one before ``EPOCH``.
     """
     given = text.strip()
     ago = _AGO.fullmatch(given)
     try:
         if ago is not None:
-            return now - int(ago[1]) * _UNITS[ago[2]]
-        moment = datetime.fromisoformat(given)
+            moment = now - int(ago[1]) * _UNITS[ago[2]]
+        else:
+            moment = datetime.fromisoformat(given)
     except (ValueError, OverflowError) as error:
         raise SettingsError(
             f"{text!r} is no date: give 2026-11-01, or how long ago: 7d, 12h, 2w (--since)"
@@ -116,4 +117,6 @@ def moment_of(text: str, now: datetime) -> datetime:
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     if moment > now:
         raise SettingsError(f"{text!r} is yet to come (--since)")
+    if moment < EPOCH:
+        raise SettingsError(f"{text!r} is before 1970, and no page is that old (--since)")
     return moment

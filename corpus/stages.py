@@ -179,6 +179,20 @@ class BatchReport:
         self.counts.update(other.counts)
         self.seconds += other.seconds
 
+    def count(self, state: str, reason: str, counts: Mapping[str, int]) -> None:
+        """Count an item that ended so."""
+        self.states[state] += 1
+        if reason:
+            self.reasons[f"{state}: {reason}"] += 1
+        self.counts.update(counts)
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> BatchReport:
+        """The report whose plain data these are."""
+        return cls(
+            Counter(data["states"]), Counter(data["reasons"]), Counter(data["counts"]), data["seconds"]
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data for tables and JSON."""
         return {
@@ -233,6 +247,11 @@ def needs_work(row: LedgerRow | None, item: Item, ctx: StageContext) -> bool:
         return ctx.only_missing if row is None else ctx.only_failed and row.state == "failed"
     if row is None or ctx.force or row.fingerprint != item.fingerprint:
         return True
+    return failed_for_now(row)
+
+
+def failed_for_now(row: LedgerRow) -> bool:
+    """Whether an item failed in a way that may pass."""
     return row.state == "failed" and row.detail.startswith("transient")
 
 
@@ -307,10 +326,7 @@ def _run_item(step: Step, ctx: StageContext, item: Item, report: BatchReport) ->
             log.exception("item failed", step=step.name, item=item.id)
         _record_failure(step, ctx, item, wrapped, report)
         return
-    report.states[outcome.state] += 1
-    if outcome.reason:
-        report.reasons[f"{outcome.state}: {outcome.reason}"] += 1
-    report.counts.update(outcome.counts)
+    report.count(outcome.state, outcome.reason, outcome.counts)
 
 
 def of_platform(error: Exception) -> PlatformError:

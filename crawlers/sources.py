@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib import resources
@@ -291,6 +291,14 @@ def load_sources(settings: CrawlSettings) -> dict[str, Source]:
     return sources
 
 
+def enabled_names(settings: CrawlSettings, sources: Mapping[str, Source]) -> list[str]:
+    """Names of the sources that are enabled, in order."""
+    wanted = settings.enabled
+    return sorted(
+        name for name, source in sources.items() if (name in wanted if wanted is not None else source.enabled)
+    )
+
+
 def enabled_sources(settings: CrawlSettings, only: Sequence[str] = ()) -> list[Source]:
     """The sources to crawl, by name: those asked for, else the enabled ones.
 
@@ -301,11 +309,7 @@ def enabled_sources(settings: CrawlSettings, only: Sequence[str] = ()) -> list[S
     unknown = sorted(set(only) - set(sources))
     if unknown:
         raise SettingsError(f"unknown source {', '.join(unknown)}; known: {', '.join(sorted(sources))}")
-    wanted = settings.enabled
-    names = [
-        name for name, source in sources.items() if (name in wanted if wanted is not None else source.enabled)
-    ]
-    chosen = [sources[name] for name in sorted(only or names)]
+    chosen = [sources[name] for name in (sorted(only) or enabled_names(settings, sources))]
     public = [source.name for source in chosen if not source.private_hosts]
     if public and not settings.contact:
         raise SettingsError(

@@ -20,6 +20,7 @@ from corpus.catalogue.tables import Evaluation, LedgerRow, Question
 from flows import comparison, summary
 from flows.comparison import Comparison
 from flows.report import data
+from kg.stage import current_snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,13 +99,14 @@ def funnel(catalogue: Catalogue) -> str:
 def knowledge_graph(catalogue: Catalogue) -> str:
     """Nodes and relationships by kind, and where sources disagree."""
     found = data.graph_statistics(catalogue)
-    status = summary.status(catalogue)["graph"]
     with catalogue.reading() as db:
+        snapshot = current_snapshot(db)
         row = db.get(LedgerRow, ("graph.resolve", "identity"))
         counts = dict(row.counts) if row is not None else {}
     compared = [(name.partition(": ")[2], n) for name, n in counts.items() if name.startswith("reference: ")]
     decided = [(name.partition(": ")[2], n) for name, n in counts.items() if name.startswith("decision: ")]
-    head = f"{status['nodes']} nodes, {status['relationships']} relationships.\n"
+    nodes, relationships = (snapshot.nodes, snapshot.relationships) if snapshot else (0, 0)
+    head = f"{nodes} nodes, {relationships} relationships.\n"
     return "\n".join(
         (
             head,

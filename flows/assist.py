@@ -274,7 +274,7 @@ def _slot(step: Step, context: StageContext, settings: Settings) -> AbstractCont
 
 def leading_run(catalogue: Catalogue) -> Run | None:
     """The run that leads: the lease on the catalogue is held, and a run is recorded as running."""
-    if "run" not in leases.living(catalogue, "run"):
+    if not leases.living(catalogue, "run"):
         return None
     query = select(Run).where(Run.state == "running").order_by(Run.started_at.desc()).limit(1)
     with catalogue.reading() as db:

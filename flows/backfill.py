@@ -359,11 +359,15 @@ class _Backfill:
         try:
             self._within(f"{names} {place.label}", work)
         except PlatformError as error:
-            if error.halts or current.watch.asked or current.stop.is_set():
+            if self._ends_all(error):
                 raise
             log.warning("partition failed", partition=place.label, why=str(error))
             self._tell(f"{place.label} failed: {error}")
             self._failed[place] = str(error)
+
+    def _ends_all(self, error: PlatformError) -> bool:
+        """Whether an error is not the affair of one partition: every further one would meet it, or the run is stopped."""
+        return error.halts or self._current.stop.is_set()
 
     def _profile_others(self, section: Section) -> None:
         """Profile every other page, since templates rest on all of them; what fails there is its partition's affair."""
@@ -372,7 +376,7 @@ class _Backfill:
                 try:
                     execution.run_steps(self._current, stage, [step], self._execute)
                 except PlatformError as error:
-                    if error.halts or self._current.watch.asked or self._current.stop.is_set():
+                    if self._ends_all(error):
                         raise
                     log.warning("pages outside the choice", step=step.name, why=str(error))
 
@@ -437,7 +441,7 @@ class _Backfill:
             counts = {name: report["counts"] for name, report in made.items()} if made else {}
         except PlatformError as error:
             state, message = partitions.FAILED, str(error)
-            if error.halts or current.watch.asked or current.stop.is_set():
+            if self._ends_all(error):
                 raise
             self._tell(f"{group.label} failed: {error}")
             self._failed_groups[group.label] = str(error)

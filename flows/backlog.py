@@ -16,7 +16,8 @@ from sqlalchemy import select
 from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import LedgerRow, Run
 from corpus.stages import StageContext, needs_work
-from flows.parameters import STAGES
+from flows.parameters import RESTRICTIONS, STAGES
+from flows.settings import value_at
 from flows.words import counted
 
 # What each stage reads from. Names of substances (acquire) are read by the graph and by chunking as well.
@@ -37,10 +38,7 @@ _RESTS_ON = {
     "evaluate": ("evaluation", "embeddings.index", "embeddings.model"),
 }
 _OF_MODELS = ("model", "temperature", "top_p", "extra")
-_RESTRICTS = (
-    "sources", "chemicals", "only_failed", "limit", "since",
-    "from_period", "to_period", "chemical_groups", "only_missing",
-)  # fmt: skip
+_RESTRICTS = tuple(name for name in RESTRICTIONS if name != "archive")  # that is another way to acquire
 _NAMES = "acquire.chemicals"
 _CRAWLS = ("acquire.crawl", "acquire.from_archive", "acquire.links")
 
@@ -76,7 +74,7 @@ def _basis(stage: str, settings: dict[str, Any]) -> dict[str, Any]:
     """The settings that a stage's results rest on, by path; a model's where one of the stage's skills asks it."""
     from flows.asks import SKILLS  # loads every stage's package
 
-    found = {path: _at(settings, path) for path in _RESTS_ON.get(stage, ())}
+    found = {path: value_at(settings, path) for path in _RESTS_ON.get(stage, ())}
     skills = {skill for step, names in SKILLS.items() if step.split(".")[0] == stage for skill in names}
     models = settings.get("models") or {}
     for skill in skills if found else ():
@@ -86,13 +84,6 @@ def _basis(stage: str, settings: dict[str, Any]) -> dict[str, Any]:
             model if model["model"] else None
         )  # without a model the others mean nothing
     return found
-
-
-def _at(settings: dict[str, Any], path: str) -> Any:
-    value: Any = settings
-    for name in path.split("."):
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
 
 
 def _differ(before: Any, now: Any) -> bool:

@@ -36,7 +36,7 @@ from corpus.errors import CatalogueBusyError, SettingsError, TerminalError
 from flows import backup_format as form
 from flows.logging import without_secrets
 from flows.runtime import UNFINISHED_RESTORE, prepare_data_dir
-from flows.settings import Settings, config_path
+from flows.settings import Settings, config_path, value_at
 
 Progress = Callable[[str, int, int], None]
 _VERSIONS, _REPORTS = "datasets", "reports"
@@ -234,7 +234,7 @@ def _harmless(text: str, settings: Settings) -> str | None:
     secrets = [
         value
         for place in _secret_places(settings.model_dump())
-        if isinstance(value := _at(values, place), str)
+        if isinstance(value := value_at(values, place), str)
     ]
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
         text = text.replace(secret, _STARS)
@@ -244,21 +244,17 @@ def _harmless(text: str, settings: Settings) -> str | None:
     except tomllib.TOMLDecodeError:
         return None
     places = _secret_places(settings.model_dump())
-    return None if any(_at(left, place) in secrets for place in places if _at(values, place)) else text
+    return (
+        None if any(value_at(left, place) in secrets for place in places if value_at(values, place)) else text
+    )
 
 
-def _secret_places(values: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def _secret_places(values: Any, above: str = "") -> Iterator[str]:
     for name, value in values.items():
         if isinstance(value, SecretStr):
-            yield (*above, name)
+            yield f"{above}{name}"
         elif isinstance(value, dict):
-            yield from _secret_places(value, (*above, name))
-
-
-def _at(values: Any, place: tuple[str, ...]) -> Any:
-    for name in place:
-        values = values.get(name) if isinstance(values, dict) else None
-    return values
+            yield from _secret_places(value, f"{above}{name}.")
 
 
 def _add_prefect(out: form.Writer, data_dir: Path, folder: Path) -> None:
@@ -320,7 +316,7 @@ def restore(settings: Settings, path: Path, *, force: bool, progress: Progress) 
     """
     manifest = check(path, progress)
     data_dir = prepare_data_dir(settings.data_dir, unfinished=True)
-    with _only_restore(data_dir), _catalogue_of(settings) as catalogue:
+    with _only_restore(data_dir), closing(Catalogue.open(settings.catalogue_url())) as catalogue:
         again = (data_dir / UNFINISHED_RESTORE).exists()
         if not force and not again and (used := _in_use(data_dir, catalogue)):
             raise SettingsError(
@@ -385,15 +381,6 @@ def _only_restore(data_dir: Path) -> Iterator[None]:
         except BlockingIOError:
             raise CatalogueBusyError(f"another restore into {data_dir} is at work", reason="busy") from None
         yield
-
-
-@contextmanager
-def _catalogue_of(settings: Settings) -> Iterator[Catalogue]:
-    catalogue = Catalogue.open(settings.catalogue_url())
-    try:
-        yield catalogue
-    finally:
-        catalogue.close()
 
 
 def _in_use(data_dir: Path, catalogue: Catalogue) -> str:

@@ -16,9 +16,10 @@ from sqlalchemy.orm import Session
 
 from corpus.catalogue.tables import Check, Failure, Run
 from corpus.errors import SettingsError
+from flows.parameters import RESTRICTIONS
 
 GROUPS = ("checks", "failures", "items", "dropped", "made", "models", "seconds")
-_RESTRICTS = ("sources", "chemicals", "only_failed", "limit", "archive", "from_stage", "to_stage")
+_RESTRICTS = (*RESTRICTIONS, "from_stage", "to_stage")
 _MODEL_FIGURES = ("calls", "cached", "rejected", "tokens_in", "tokens_out", "cost")
 _BRIEF = 6
 _LEAST_SECONDS = 0.05  # what a clock rounds away

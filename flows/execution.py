@@ -27,7 +27,7 @@ from corpus.catalogue import leases
 from corpus.catalogue.tables import LedgerRow, Run, now
 from corpus.errors import CatalogueBusyError, PlatformError, SettingsError, TerminalError, TransientError
 from corpus.stages import BatchReport, Item, StageContext, Step, batches, pending, run_batch
-from flows import accounting, moments, sharing, stopping, webhook
+from flows import accounting, moments, sharing, stopping, watchdog, webhook
 from flows.console import err
 from flows.gates import decisions, judging
 from flows.gates.errors import AwaitingDecision
@@ -229,9 +229,7 @@ def _lease(runtime: Runtime, wait: bool) -> Iterator[str]:
 
 def _close_abandoned(runtime: Runtime) -> None:
     """Runs still marked running have no process any more, since we hold the lease."""
-    with runtime.catalogue.writing() as db:
-        for row in db.query(Run).filter(Run.state == "running"):
-            row.state, row.finished_at, row.message = "crashed", now(), "the process ended without a word"
+    watchdog.close(runtime.catalogue, watchdog.running(runtime.catalogue))
 
 
 def _begin(current: Session) -> None:

@@ -12,16 +12,15 @@ from sqlalchemy.orm import Session as DbSession
 from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import Check, LedgerRow, Run, now
 from corpus.errors import SettingsError
-from crawlers.sources import load_sources
+from crawlers.sources import enabled_names, load_sources
 from flows.operation_settings import period
-from flows.parameters import STAGES, StageParameters
+from flows.parameters import RESTRICTIONS, STAGES, StageParameters
 from flows.settings import Settings
 
 STALE_EXIT = 3
 """Exit code of ``hchem status --check`` where a source is stale."""
 
 _CRAWL = "acquire.crawl"
-_RESTRICTS = ("sources", "chemicals", "limit", "archive", "only_failed", "since")
 
 
 @dataclass(frozen=True)
@@ -85,11 +84,9 @@ def ages(catalogue: Catalogue, settings: Settings) -> list[Age]:
         raise SettingsError(
             f"freshness.sources names unknown source {', '.join(unknown)}; known: {', '.join(sorted(sources))}"
         )
-    wanted = settings.crawl.enabled
-    names = [n for n, source in sources.items() if (n in wanted if wanted is not None else source.enabled)]
     at = now()
     with catalogue.reading() as db:
-        visits = {name: _visited(db, name) for name in sorted(names)}
+        visits = {name: _visited(db, name) for name in enabled_names(settings.crawl, sources)}
     limits = settings.freshness
     return [
         Age(name, visited, period(limits.sources.get(name, limits.max_age)), at)
@@ -125,12 +122,12 @@ def needless(
     whose sources were all visited within ``flows.skip_if_fresher``.
     """
     asked = parameters.model_dump(mode="json")
-    if any(asked.get(name) for name in (*_RESTRICTS, "force")) or not _everything(asked):
+    if any(asked.get(name) for name in (*RESTRICTIONS, "force")) or not _everything(asked):
         return ""
     with catalogue.reading() as db:
         query = select(Run).where(Run.flow == "refresh", Run.state == "completed", Run.started_at > scheduled)
         for row in db.scalars(query.order_by(Run.started_at.desc())):
-            if _everything(row.parameters) and not any(row.parameters.get(name) for name in _RESTRICTS):
+            if _everything(row.parameters) and not any(row.parameters.get(name) for name in RESTRICTIONS):
                 return f"already fresh: run {row.run_id} began after {scheduled:%Y-%m-%d %H:%M:%S} UTC and was completed"
     span = period(settings.flows.skip_if_fresher)
     if span:

@@ -6,6 +6,7 @@ Needs Prefect; the logic stands in ``flows.freshness`` and ``flows.gates``.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from datetime import datetime
 from typing import Any
 
@@ -38,12 +39,9 @@ def guarded(parameters: StageParameters, run: Callable[[], dict[str, Any]]) -> d
     scheduled = _scheduled_for()
     if scheduled is not None:
         settings = load_settings(parameters.overrides())
-        catalogue = Catalogue.open(settings.catalogue_url())
-        try:
+        with closing(Catalogue.open(settings.catalogue_url())) as catalogue:
             again = _has_begun(catalogue)  # it goes on after a decision, or is tried again
             why = "" if again else freshness.needless(catalogue, settings, parameters, scheduled)
-        finally:
-            catalogue.close()
         if why:
             return Completed(message=why)  # type: ignore[return-value] # Prefect takes a state for the flow's end
     try:
@@ -91,8 +89,5 @@ def suspended_run(parameters: StageParameters) -> str:
     if not deployed():  # Prefect does not count the resumed run as another one
         return ""
     settings = load_settings(parameters.overrides())
-    catalogue = Catalogue.open(settings.catalogue_url())
-    try:
+    with closing(Catalogue.open(settings.catalogue_url())) as catalogue:
         return waiting.take_up(catalogue, str(flow_run.id), settings)
-    finally:
-        catalogue.close()

@@ -7,7 +7,6 @@ A collection that is killed leaves catalogue and files in agreement; the next on
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections import defaultdict
 from collections.abc import Callable, Collection
@@ -137,9 +136,8 @@ def _moments(runtime: Runtime) -> dict[str, list[datetime]]:
     folder = versions.folder_of(runtime.data_dir)
     for version in versions.versions(folder):
         taken = datetime.fromisoformat(version.taken_at) + timedelta(seconds=1)  # written without fractions
-        with (folder / version.id / "corpus.jsonl").open(encoding="utf-8") as lines:
-            for line in lines:
-                found[str(json.loads(line)["url"])].append(taken)
+        for row in versions.rows(folder / version.id, "corpus"):
+            found[str(row["url"])].append(taken)
     query = (
         select(Page.identity)
         .join(PageProfile, PageProfile.page_id == Page.page_id)

@@ -264,11 +264,9 @@ def texts_held(data_dir: Path) -> dict[str, dict[str, list[str]]]:
     folder = versions.folder_of(data_dir)
     for version in versions.versions(folder):
         try:
-            with (folder / version.id / "corpus.jsonl").open("rb") as lines:
-                for line in lines:
-                    row = json.loads(line)
-                    found[row["document_id"]].setdefault(row["version_id"], []).append(version.id)
-        except (OSError, ValueError, KeyError):
+            for row in versions.rows(folder / version.id, "corpus"):
+                found[row["document_id"]].setdefault(row["version_id"], []).append(version.id)
+        except (SettingsError, KeyError):
             continue  # a damaged version holds nothing that could be shown; `hchem dataset` says so
     return dict(found)
 

@@ -11,6 +11,12 @@ from corpus.catalogue.tables import now
 from corpus.errors import SettingsError
 from corpus.restriction import moment_of
 
+RESTRICTIONS = (
+    "sources", "chemicals", "limit", "archive", "since", "only_failed",
+    "only_missing", "from_period", "to_period", "chemical_groups",
+)  # fmt: skip
+"""Parameters that make a run one of a part. Runs are comparable where they are the same."""
+
 StageName = Literal["acquire", "curate", "graph", "questions", "chunks", "evaluate"]
 STAGES: tuple[StageName, ...] = ("acquire", "curate", "graph", "questions", "chunks", "evaluate")
 

@@ -147,7 +147,7 @@ def _submit(current: Session, step: Step, work: list[list[Item]]) -> Iterator[Ba
         for future in futures:
             report = future.result()
             elsewhere.take_halt(report, context.halt)
-            yield sharing.report_of(report)
+            yield BatchReport.of(report)
 
 
 def _shared(

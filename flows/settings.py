@@ -208,6 +208,13 @@ class Settings(BaseSettings):
         return f"sqlite:///{(self.data_dir / 'catalogue.db').resolve()}"
 
 
+def value_at(values: Any, path: str) -> Any:
+    """What plain data holds at a path such as ``models.limits``; None where there is nothing."""
+    for name in path.split("."):
+        values = values.get(name) if isinstance(values, dict) else None
+    return values
+
+
 def config_path() -> Path:
     """The settings file in force (it need not exist)."""
     return Path(os.environ.get("HCHEM_CONFIG", DEFAULT_CONFIG))

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -27,7 +27,7 @@ from corpus.catalogue import Catalogue, leases
 from corpus.catalogue.tables import LedgerRow, Run
 from corpus.catalogue.work import HALT, Claim, ClaimLostError, WorkBoard
 from corpus.errors import SettingsError
-from corpus.stages import BatchReport, Item, StageContext, Step, run_batch
+from corpus.stages import BatchReport, Item, StageContext, Step, failed_for_now, run_batch
 from flows import elsewhere
 from flows.runtime import Runtime
 from flows.settings import Settings
@@ -90,7 +90,7 @@ class Share:
         """Reports of the batches that were done since they were last asked for, whoever did them."""
         for told in self.board.collect(self.context.run_id, self.step.name):
             elsewhere.take_halt(told, self.context.halt)
-            report = report_of(told)
+            report = BatchReport.of(told)
             self.by[told["by"]] = self.by.get(told["by"], 0) + sum(report.states.values())
             yield report
 
@@ -198,17 +198,12 @@ def leading(runtime: Runtime, context: StageContext) -> Iterator[Sharing | None]
 
 def posted(sharing: Sharing | None, step: Step, work: Sequence[Sequence[Item]]) -> Any:
     """``Sharing.posted``; nothing happens where nothing is shared."""
-    return _nothing() if sharing is None else sharing.posted(step, work)
+    return nullcontext() if sharing is None else sharing.posted(step, work)
 
 
 def of(sharing: Sharing | None, step: Step) -> Share | None:
     """``Sharing.of``; None where nothing is shared."""
     return None if sharing is None else sharing.of(step)
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
 
 
 def _publish(runtime: Runtime, context: StageContext) -> None:
@@ -304,23 +299,11 @@ def _split(catalogue: Catalogue, claim: Claim) -> tuple[list[Item], BatchReport]
     left = []
     for item_id, fingerprint in claim.items:
         row = rows.get(item_id)
-        if row is None or (row.state == "failed" and row.detail.startswith("transient")):
+        if row is None or failed_for_now(row):
             left.append(Item(item_id, fingerprint))
-            continue
-        report.states[row.state] += 1
-        if row.reason:
-            report.reasons[f"{row.state}: {row.reason}"] += 1
-        report.counts.update(row.counts)
+        else:
+            report.count(row.state, row.reason, row.counts)
     return left, report
-
-
-def report_of(data: dict[str, Any]) -> BatchReport:
-    """A batch's report from its plain data."""
-    report = BatchReport(seconds=data["seconds"])
-    report.states.update(data["states"])
-    report.reasons.update(data["reasons"])
-    report.counts.update(data["counts"])
-    return report
 
 
 # --- what assistants ask ----------------------------------------------------------------------------------------

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from sqlalchemy import select
+
 from corpus.catalogue import Catalogue, leases
-from corpus.catalogue.tables import Lease, Run, now
+from corpus.catalogue.tables import Run, now
 from corpus.errors import TransientError
+from flows.schedules import TAG
 
 if TYPE_CHECKING:
     from prefect.events.schemas.automations import AutomationCore
@@ -22,24 +25,31 @@ _DEAD = "the process ended without a word"
 
 def dead(catalogue: Catalogue) -> list[Run]:
     """Runs that are marked running although no living process holds their lease."""
+    return [] if leases.living(catalogue, "run") else running(catalogue)
+
+
+def running(catalogue: Catalogue) -> list[Run]:
+    """Runs that are marked running."""
     with catalogue.reading() as db:
-        lease = db.get(Lease, "run")
-        if lease is not None and lease.expires_at > now() and not leases.is_dead(lease.holder):
-            return []
-        found = list(db.query(Run).filter(Run.state == "running"))
-        db.expunge_all()
-        return found
+        return list(db.scalars(select(Run).where(Run.state == "running")))
 
 
 def bury(catalogue: Catalogue) -> list[str]:
     """Record dead runs as crashed; returns Prefect's ids of those it knows."""
     rows = dead(catalogue)
+    close(catalogue, rows)
+    return [row.flow_run_id for row in rows if row.flow_run_id]
+
+
+def close(catalogue: Catalogue, rows: Sequence[Run]) -> None:
+    """Record runs as crashed that are still marked running."""
+    if not rows:
+        return
     with catalogue.writing() as db:
         for found in rows:
             row = db.get(Run, found.run_id)
             if row is not None and row.state == "running":
                 row.state, row.finished_at, row.message = "crashed", now(), _DEAD
-    return [row.flow_run_id for row in rows if row.flow_run_id]
 
 
 def bury_all(catalogue: Catalogue, tell: Callable[[str], None]) -> None:
@@ -67,7 +77,7 @@ def definition(heartbeat_s: int, *, own_server: bool) -> AutomationCore:
     from prefect.events.schemas.automations import EventTrigger, Posture
 
     ends = ("Completed", "Failed", "Cancelled", "Crashed", "Cancelling", "Paused", "Suspended")
-    tag: dict[str, Any] = {"prefect.resource.role": "tag", "prefect.resource.id": "prefect.tag.hchem"}
+    tag: dict[str, Any] = {"prefect.resource.role": "tag", "prefect.resource.id": f"prefect.tag.{TAG}"}
     silence = window(heartbeat_s)
     return AutomationCore(
         name=AUTOMATION,
@@ -126,7 +136,7 @@ def _same(known: AutomationCore, wanted: AutomationCore) -> bool:
 
 
 def attend(catalogue: Catalogue, heartbeat_s: int, *, own_server: bool, tell: Callable[[str], None]) -> None:
-    """What ``hchem up`` and ``hchem serve`` see to: the automation, dead runs, a word on paused schedules.
+    """What is seen to where a server is found or started: the automation, dead runs, a word on paused schedules.
 
     Raises TransientError where the server does not answer.
     """
@@ -165,7 +175,7 @@ def troubles(api_url: str) -> list[str]:
     """
     import httpx
 
-    tags = {"deployments": {"tags": {"all_": ["hchem"]}}}
+    tags = {"deployments": {"tags": {"all_": [TAG]}}}
     named = {"automations": {"name": {"any_": [AUTOMATION]}}}
     try:
         with httpx.Client(base_url=api_url, timeout=5, auth=_auth()) as client:

@@ -301,10 +301,10 @@ def diff(folder: Path, old: str, new: str) -> Diff:
 def _documents(found: Diff, first: Path, second: Path) -> dict[str, str]:
     """Adds what became of the documents; returns those that went or changed, with how."""
     old = {
-        row["document_id"]: (row["version_id"], row["title"] or row["url"]) for row in _rows(first, "corpus")
+        row["document_id"]: (row["version_id"], row["title"] or row["url"]) for row in rows(first, "corpus")
     }
     new = {
-        row["document_id"]: (row["version_id"], row["title"] or row["url"]) for row in _rows(second, "corpus")
+        row["document_id"]: (row["version_id"], row["title"] or row["url"]) for row in rows(second, "corpus")
     }
     gone: dict[str, str] = {}
     for key in sorted(old.keys() | new.keys()):
@@ -365,7 +365,7 @@ def _of(fact: _Fact) -> str:
 def _said(version: Path) -> dict[str, list[_Fact]]:
     """The facts of a version by what they say; the same said twice in a document is one."""
     found: dict[str, list[_Fact]] = {}
-    for row in _rows(version, "triples"):
+    for row in rows(version, "triples"):
         place = digest(
             row["document_id"], row["subject_key"] or row["subject"], row["relation"],
             canonical_json(row["conditions"]), row["polarity"], row["modality"],
@@ -381,8 +381,8 @@ def _said(version: Path) -> dict[str, list[_Fact]]:
 
 
 def _questions(found: Diff, first: Path, second: Path, texts: dict[str, str], retired: set[_Triple]) -> None:
-    old = {row["id"]: row for row in map(_question, _rows(first, "qa"))}
-    new = {row["id"]: row for row in map(_question, _rows(second, "qa"))}
+    old = {row["id"]: row for row in map(_question, rows(first, "qa"))}
+    new = {row["id"]: row for row in map(_question, rows(second, "qa"))}
     for key in sorted(old.keys() | new.keys()):
         if key not in old:
             found.changes.append(
@@ -421,7 +421,8 @@ def _why(row: dict[str, Any], texts: dict[str, str], retired: set[_Triple]) -> s
     return "no longer asked"  # another question took its place, or a check refuses it now
 
 
-def _rows(version: Path, name: str) -> Iterator[dict[str, Any]]:
+def rows(version: Path, name: str) -> Iterator[dict[str, Any]]:
+    """The rows of a file of a version's folder. Raises SettingsError where it cannot be read."""
     path = version / f"{name}.jsonl"
     try:
         with path.open(encoding="utf-8") as lines:

@@ -58,7 +58,11 @@ def copy_sqlite(source: Path, target: Path) -> None:
         closing(sqlite3.connect(target)) as made,
     ):
         live.backup(made)  # one step: under a busy writer one of many steps would begin again and again
-        told = made.execute("PRAGMA quick_check(1)").fetchone()[0]
+        _check(made, source)
+
+
+def _check(made: sqlite3.Connection, source: Path) -> None:
+    told = made.execute("PRAGMA quick_check(1)").fetchone()[0]
     if told != "ok":
         raise sqlite3.DatabaseError(f"{source} is damaged: {told}")
 
@@ -88,8 +92,7 @@ def content(path: Path) -> tuple[dict[str, int], str]:
     """Rows by table of a snapshot, and its schema; nothing is changed. Raises TerminalError for a damaged file."""
     try:
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as made:
-            if (found := made.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
-                raise TerminalError(str(found), reason="damaged")
+            _check(made, path)
             known = made.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchone()
             revision = made.execute("SELECT version_num FROM alembic_version").fetchone() if known else None
             return _counts(made), str(revision[0]) if revision else ""

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from pydantic import ValidationError
 from rich.table import Table
 
-from corpus.errors import SettingsError
 from flows import backfill as logic
-from flows import execution, partitions, presets, stopping
+from flows import execution, partitions
 from flows.commands.pipeline import (
     Chemicals,
     Direct,
@@ -23,14 +20,16 @@ from flows.commands.pipeline import (
     Sources,
     StageChoice,
     Wait,
-    refuse_when_busy,
-    terminated,
+    checked,
+    interruptible,
+    prepared,
+    run_on_server,
 )
 from flows.console import ProgressDisplay, err, out, show_summary
 from flows.parameters import BackfillParameters
 from flows.planning import context_of, show_forecast
 from flows.runtime import Runtime, open_runtime
-from flows.settings import Settings, load_settings
+from flows.settings import Settings
 from flows.words import counted
 
 if TYPE_CHECKING:
@@ -95,7 +94,8 @@ def backfill(
     | hchem backfill --only-failed | hchem backfill --from-stage chunks --yes
     | hchem backfill --from-stage acquire --to-stage acquire --chemical-groups 0-7
     """
-    parameters = _parameters(
+    parameters = checked(
+        BackfillParameters,
         sources=source or [],
         from_period=from_period,
         to_period=to_period,
@@ -111,31 +111,19 @@ def backfill(
         wait=wait,
         preset=preset,
     )
-    signal.signal(signal.SIGTERM, terminated)
-    settings = load_settings(parameters.overrides())
-    for line in presets.lines(settings):
-        err.print(line, markup=False, soft_wrap=True)
+    settings = prepared(parameters)
     agreed = _show_and_ask(parameters, settings, dry_run=dry_run)
     if agreed is None:
         return
     try:
-        if direct:
-            _run_direct(agreed, settings)
-        else:
-            _run_flow(agreed, settings)
+        with interruptible():
+            if direct:
+                _run_direct(agreed, settings)
+            else:
+                run_on_server(lambda: _flow(agreed), agreed, settings)
     except logic.PartitionsFailedError as error:
         err.print(f"hchem: {error}", markup=False, soft_wrap=True)
         raise typer.Exit(_SOME_FAILED) from error
-    except (KeyboardInterrupt, stopping.RunStoppedError) as error:
-        err.print("hchem: interrupted; the same command goes on where it stopped")
-        raise typer.Exit(stopping.INTERRUPTED) from error
-
-
-def _parameters(**values: Any) -> BackfillParameters:
-    try:
-        return BackfillParameters(**values)
-    except ValidationError as error:
-        raise SettingsError(error.errors()[0]["msg"].removeprefix("Value error, ")) from error
 
 
 def _show_and_ask(
@@ -260,23 +248,10 @@ def _run_direct(parameters: BackfillParameters, settings: Settings) -> None:
     out.print(f"report: {path}", soft_wrap=True)
 
 
-def _run_flow(parameters: BackfillParameters, settings: Settings) -> None:
-    from flows import prefect_server
+def _flow(parameters: BackfillParameters) -> dict[str, Any]:
+    from flows import backfill_flow
 
-    with open_runtime(settings=settings) as runtime:
-        refuse_when_busy(runtime, parameters)
-        server = prefect_server.ensure(runtime.data_dir, settings.prefect, tell=err.print)
-    from flows import backfill_flow, cancelling, pipeline
-
-    with ProgressDisplay() as display, cancelling.at_terminal(pipeline.flow_runs):
-        pipeline.watch(display)
-        result = backfill_flow.backfill(parameters)
-    seen, submitted = pipeline.recorded_by_server()
-    with open_runtime(settings=settings) as runtime:
-        show_summary(runtime.catalogue, result["stages"])
-        path = runtime.data_dir / "reports" / "report.html"
-    out.print(f"Prefect: {server.ui_url}  ({seen} of {submitted} task runs recorded)", soft_wrap=True)
-    out.print(f"report: {path}", soft_wrap=True)
+    return backfill_flow.backfill(parameters)
 
 
 def _show_done(done: Done) -> None:
@@ -301,7 +276,8 @@ def list_partitions(
 
     Examples: hchem partitions | hchem partitions --source cameo --from 2026-01 --json
     """
-    parameters = _parameters(
+    parameters = checked(
+        BackfillParameters,
         sources=source or [],
         from_period=from_period,
         to_period=to_period,

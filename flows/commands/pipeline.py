@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 from pydantic import ValidationError
@@ -19,6 +21,7 @@ from flows.runtime import Runtime, open_runtime
 from flows.settings import Settings, load_settings
 
 app = typer.Typer()
+P = TypeVar("P", bound=StageParameters)
 
 
 class StageChoice(StrEnum):
@@ -105,7 +108,7 @@ def refresh(
     Examples: hchem refresh | hchem refresh --direct --to-stage curate | hchem refresh --dry-run
     | hchem refresh --preset qchunker-paper | hchem refresh --since 7d
     """
-    parameters = _parameters(
+    parameters = checked(
         RefreshParameters,
         from_stage=from_stage.value,
         to_stage=to_stage.value,
@@ -142,7 +145,7 @@ def run(
 
     Examples: hchem run curate --only-failed | hchem run acquire --from-archive pages.warc.gz
     """
-    parameters = _parameters(
+    parameters = checked(
         RefreshParameters,
         from_stage=stage.value,
         to_stage=stage.value,
@@ -162,7 +165,8 @@ def run(
     _start(stage.value, parameters, dry_run=dry_run, direct=direct)
 
 
-def _parameters(kind: type[RefreshParameters], **values: Any) -> RefreshParameters:
+def checked(kind: type[P], **values: Any) -> P:
+    """Parameters of a run. Raises SettingsError that says what is wrong with them."""
     try:
         return kind(**values)
     except ValidationError as error:
@@ -176,11 +180,27 @@ def _check_archive(stage: StageChoice, path: Path) -> None:
         raise SettingsError(f"archive {path} does not exist")
 
 
-def _start(flow_name: str, parameters: RefreshParameters, *, dry_run: bool, direct: bool) -> None:
-    signal.signal(signal.SIGTERM, terminated)
+def prepared(parameters: StageParameters) -> Settings:
+    """The settings of a run that a command is about to start; what a preset says of them is shown."""
+    signal.signal(signal.SIGTERM, _terminated)
     settings = load_settings(parameters.overrides())
     for line in presets.lines(settings):
         err.print(line, markup=False, soft_wrap=True)
+    return settings
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """A block that Ctrl-C, SIGTERM or a cancelled run ends with one line and an exit code."""
+    try:
+        yield
+    except (KeyboardInterrupt, stopping.RunStoppedError) as error:
+        err.print("hchem: interrupted; the same command goes on where it stopped")
+        raise typer.Exit(stopping.INTERRUPTED) from error
+
+
+def _start(flow_name: str, parameters: RefreshParameters, *, dry_run: bool, direct: bool) -> None:
+    settings = prepared(parameters)
     if dry_run:
         from flows.planning import show_plan
 
@@ -188,17 +208,14 @@ def _start(flow_name: str, parameters: RefreshParameters, *, dry_run: bool, dire
             _check_selection(runtime, parameters)
             show_plan(runtime, parameters)
         return
-    try:
+    with interruptible():
         if direct:
             _run_direct(flow_name, parameters, settings)
         else:
             _run_flow(flow_name, parameters, settings)
-    except (KeyboardInterrupt, stopping.RunStoppedError) as error:
-        err.print("hchem: interrupted; the same command goes on where it stopped")
-        raise typer.Exit(stopping.INTERRUPTED) from error
 
 
-def terminated(_signal: int, _frame: FrameType | None) -> None:
+def _terminated(_signal: int, _frame: FrameType | None) -> None:
     """SIGTERM before a run watches for it: as Ctrl-C."""
     raise KeyboardInterrupt
 
@@ -222,9 +239,31 @@ def _run_direct(flow_name: str, parameters: RefreshParameters, settings: Setting
 
 
 def _run_flow(flow_name: str, parameters: RefreshParameters, settings: Settings) -> None:
+    def flow() -> dict[str, Any]:
+        from flows import pipeline
+
+        if flow_name == "refresh":
+            return pipeline.refresh(parameters)
+        return pipeline.STAGE_FLOWS[flow_name](parameters.common())
+
+    run_on_server(flow, parameters, settings, check=lambda runtime: _check_selection(runtime, parameters))
+
+
+def run_on_server(
+    flow: Callable[[], dict[str, Any]],
+    parameters: StageParameters,
+    settings: Settings,
+    *,
+    check: Callable[[Runtime], None] = lambda runtime: None,
+) -> None:
+    """Run a flow on the Prefect server, which is found or started, and show what came of it.
+
+    ``flow`` imports Prefect's flows when it is called, since they read where the server is. ``check``
+    refuses before a server is started.
+    """
     with open_runtime(settings=settings) as runtime:
-        _check_selection(runtime, parameters)
-        refuse_when_busy(runtime, parameters)
+        check(runtime)
+        _refuse_when_busy(runtime, parameters)
         server = prefect_server.ensure(runtime.data_dir, settings.prefect, tell=err.print)
         if server.pid:  # a team's server is its own affair: see `hchem up`
             watchdog.attend(runtime.catalogue, settings.prefect.heartbeat_s, own_server=True, tell=err.print)
@@ -233,10 +272,7 @@ def _run_flow(flow_name: str, parameters: RefreshParameters, settings: Settings)
     with prefect_server.needed(server):
         with ProgressDisplay() as display, cancelling.at_terminal(pipeline.flow_runs):
             pipeline.watch(display)
-            if flow_name == "refresh":
-                result = pipeline.refresh(parameters)
-            else:
-                result = pipeline.STAGE_FLOWS[flow_name](parameters.common())
+            result = flow()
         seen, submitted = pipeline.recorded_by_server()
     with open_runtime(settings=settings) as runtime:
         show_summary(runtime.catalogue, result["stages"])
@@ -259,7 +295,7 @@ def _check_selection(runtime: Runtime, parameters: RefreshParameters) -> None:
             named_chemicals(runtime.catalogue, source, settings, only=parameters.chemicals)
 
 
-def refuse_when_busy(runtime: Runtime, parameters: StageParameters) -> None:
+def _refuse_when_busy(runtime: Runtime, parameters: StageParameters) -> None:
     """Say at once, before a server is started, that another run is on."""
     from corpus.catalogue import leases
 

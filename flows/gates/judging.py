@@ -99,7 +99,7 @@ def _ended(stage: str, blocked: Sequence[Check]) -> str:
 def restriction(parameters: dict[str, Any]) -> str:
     """What a run was restricted to; only runs of one restriction are compared. Empty for a whole run."""
     parts = {name: sorted(parameters[name]) for name in ("sources", "chemicals") if parameters.get(name)}
-    for name in ("limit", "archive", "since", "until"):
+    for name in ("limit", "archive", "since"):
         if parameters.get(name):
             parts[name] = [str(parameters[name])]
     return canonical_json(parts) if parts else ""

@@ -22,9 +22,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from corpus import reviews
-from corpus.catalogue import Catalogue
-from corpus.catalogue.leases import is_dead
-from corpus.catalogue.tables import Document, EntityDecision, Lease, Question, ReviewDecision, Run, now
+from corpus.catalogue import Catalogue, leases
+from corpus.catalogue.tables import Document, EntityDecision, Question, ReviewDecision, Run
 from corpus.curating import decided as documents
 from corpus.errors import PlatformError, SettingsError, TransientError
 from corpus.ids import digest
@@ -199,10 +198,9 @@ class Review:
 
     def _running(self) -> str:
         """The flow of the run that is at work; "" where there is none."""
+        if not leases.living(self.catalogue, "run"):
+            return ""
         with self.catalogue.reading() as session:
-            lease = session.get(Lease, "run")
-            if lease is None or lease.expires_at < now() or is_dead(lease.holder):
-                return ""
             run = session.scalar(select(Run).order_by(Run.started_at.desc()).limit(1))
             return run.flow if run is not None else "run"
 

@@ -90,7 +90,7 @@ def left_in_english(html: str) -> list[str]:
     return [
         said
         for said in OwnWords(html).said
-        if set(re.findall(r"[A-Za-z]+", re.sub(r"\{\w+\}", "", _RUN.sub("", said)))) - NAMES
+        if set(re.findall(r"[A-Za-z]+(?:-[A-Za-z]+)*", re.sub(r"\{\w+\}", "", _RUN.sub("", said)))) - NAMES
     ]
 
 

@@ -477,4 +477,4 @@ def test_the_run_keeps_estimate_actual_and_preset(runtime: Runtime, oracle: Orac
     assert 'id="accounts"' in html
     assert "score_document" in html
     assert 'id="preset"' in html
-    assert "Preset hichunk-paper" in html
+    assert "Preset <code>hichunk-paper</code>" in html

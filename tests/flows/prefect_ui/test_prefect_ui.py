@@ -223,7 +223,7 @@ def test_the_run_left_its_artifacts(platform: Platform, person: Person) -> None:
         person.picture(f"artifact-{key}")
     summary = next(one for one in found if one["key"] == "run-summary")
     heading = next(line.lstrip("# ") for line in summary["data"].splitlines() if line.startswith("#"))
-    person.page.locator(f"a[href*='{summary['id']}']").first.click()
+    person.page.locator(f"a[href*='{summary['latest_id']}']").first.click()
     person.page.get_by_text(heading).first.wait_for()
     person.picture("artifact")
     assert "\ufffd" not in person.page.inner_text("body")
