@@ -37,7 +37,7 @@ def _assist(parameters: AssistParameters) -> dict[str, Any]:
     slots.ensure_limit(settings.models.limits, tell=tell)
     seconds = None if parameters.minutes is None else parameters.minutes * 60
     with assisting(tell=tell, until_idle=parameters.until_idle, seconds=seconds) as assistant:
-        cancelling.prepare(assistant.watch, str(flow_run.id), served=True)
+        cancelling.prepare(assistant.watch, [str(flow_run.id)], served=True)
         done = assistant.work(settings)
         assistant.watch.check()
     return done.as_dict()

@@ -30,10 +30,10 @@ _PATIENCE_S = 1.5  # for the server's answer to last words
 _watches: list[Watch] = []  # of the run of this process; the lease allows one
 
 
-def prepare(watch: Watch, flow_run_id: str, *, served: bool) -> None:
-    """See to it that the flow run of a watched run ends in the right state.
+def prepare(watch: Watch, flow_run_ids: Sequence[str], *, served: bool) -> None:
+    """See to it that the flow runs of a watched run, its stages too, end in the right state.
 
-    ``served``: started by ``hchem serve`` or a worker, which looks after the process
+    ``flow_run_ids`` may grow while the run goes on. ``served``: started by ``hchem serve`` or a worker, which looks after the process
     and without which the run could not be cancelled.
     """
     _watches[:] = [watch]
@@ -42,7 +42,7 @@ def prepare(watch: Watch, flow_run_id: str, *, served: bool) -> None:
             os.getppid(),
             0,
         )  # the state is told; another code would mean a crash
-    watch.last_words.append(lambda: _patiently(lambda: settle([flow_run_id], _state(watch))))
+    watch.last_words.append(lambda: _patiently(lambda: settle(list(flow_run_ids), _state(watch))))
 
 
 def stoppable(run: Callable[[], Any]) -> Any:

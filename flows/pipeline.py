@@ -249,7 +249,7 @@ def _session(name: str, parameters: StageParameters) -> Iterator[tuple[Session, 
             flow_run_id=str(flow_run.id),
             deployed=guards.deployed(),
         ) as current:
-            cancelling.prepare(current.watch, str(flow_run.id), served=not _watchers)
+            cancelling.prepare(current.watch, flow_runs, served=not _watchers)
             _active.append(current)
             try:
                 yield current, True

@@ -87,11 +87,16 @@ class OwnWords(HTMLParser):
 
 def left_in_english(html: str) -> list[str]:
     """Texts of a Chinese page with a Latin word that is no name."""
-    return [
-        said
-        for said in OwnWords(html).said
-        if set(re.findall(r"[A-Za-z]+(?:-[A-Za-z]+)*", re.sub(r"\{\w+\}", "", _RUN.sub("", said)))) - NAMES
-    ]
+    return [said for said in OwnWords(html).said if any(not _is_name(word) for word in _words(said))]
+
+
+def _words(said: str) -> list[str]:
+    return re.findall(r"[A-Za-z]+(?:-[A-Za-z]+)*", re.sub(r"\{\w+\}", "", _RUN.sub("", said)))
+
+
+def _is_name(word: str) -> bool:
+    """A name, or names joined by hyphens such as ROUGE-L."""
+    return word in NAMES or set(word.split("-")) <= NAMES
 
 
 def left_in_chinese(html: str) -> list[str]:

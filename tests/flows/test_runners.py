@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -103,11 +104,11 @@ def ray(command: Command, folder: Path) -> Iterator[str]:
         "RAY_raylet_start_wait_time_s": "120",
     }
     program = [sys.executable, "-m", "ray.scripts.scripts"]
-    with (folder / "ray.log").open("wb") as log:
+    with (folder / "ray.log").open("wb") as log, tempfile.TemporaryDirectory(prefix="ray") as short:
         subprocess.run(
             [*program, "start", "--head", "--node-ip-address", "127.0.0.1", "--port", str(port), "--num-cpus", "2",
              "--include-dashboard=false", "--disable-usage-stats", "--object-store-memory", "100000000",
-             "--temp-dir", str(folder / "r")],
+             "--temp-dir", short],  # its sockets' paths may have 107 characters
             env=environment, cwd=folder, stdout=log, stderr=subprocess.STDOUT, check=True,
         )  # fmt: skip
         try:

@@ -91,6 +91,12 @@ class Platform:
         found = self.post("/flow_runs/filter", flow_runs=chosen, sort="EXPECTED_START_TIME_ASC")
         return [run for run in found if run["parent_task_run_id"] is None]
 
+    def stages(self, run_id: str) -> list[dict[str, Any]]:
+        """The flow runs below a flow run."""
+        found = self.post("/flow_runs/filter", flow_runs={"parent_flow_run_id": {"any_": [run_id]}})
+        assert found
+        return list(found)
+
     def run(self, run_id: str) -> dict[str, Any]:
         found: dict[str, Any] = httpx.get(f"{self.ui}/api/flow_runs/{run_id}", timeout=60).json()
         return found
@@ -255,6 +261,8 @@ def test_cancel_and_retry(platform: Platform, person: Person) -> None:
         assert state["type"] == "CANCELLED", state
         assert seconds < _CANCELLED_IN_S + _SLACK_S
         print(f"cancelled after {seconds:.1f} s")
+        stages = {stage["state"]["type"] for stage in platform.stages(run["id"])}
+        assert stages == {"COMPLETED", "CANCELLED"}  # none goes on in the pages
         person.open(f"/runs/flow-run/{run['id']}", "Cancelled")
         person.picture("cancelled")
         assert held(url(platform.command)) == []
