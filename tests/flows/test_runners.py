@@ -102,6 +102,7 @@ def ray(command: Command, folder: Path) -> Iterator[str]:
         **command.environment(),
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_raylet_start_wait_time_s": "120",
+        "RAY_worker_niceness": "0",  # 15 by default: starved by whatever else the machine does
     }
     program = [sys.executable, "-m", "ray.scripts.scripts"]
     with (folder / "ray.log").open("wb") as log, tempfile.TemporaryDirectory(prefix="ray") as short:
