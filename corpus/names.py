@@ -88,11 +88,16 @@ def _converter() -> Any:
     return OpenCC("t2s")
 
 
+# characters of Taiwan's chemistry for which the mainland has others, as the converter leaves them:
+# acyl, silicon, technetium, astatine, lutetium, plutonium, americium, californium, einsteinium
+_TAIWAN = str.maketrans("醯矽𨱏砈镏钸𰾄鉲𰾭", "酰硅锝砹镥钚镅锎锿")
+
+
 def simplified(text: str) -> str:
-    """Traditional Chinese characters as simplified ones; other text is unchanged."""
+    """Traditional Chinese characters as simplified ones, of chemistry too (醯 is 酰, 矽 is 硅); other text is unchanged."""
     if not re.search(rf"[{_CJK}]", text):
         return text
-    return str(_converter().convert(text))
+    return str(_converter().convert(text)).translate(_TAIWAN)
 
 
 @lru_cache(maxsize=65_536)

@@ -181,7 +181,7 @@ class ResolveStep(BaseStep):
     """Sets subject and object keys of all kept assertions; writes entities, aliases and decisions."""
 
     def __init__(self, settings: ExtractionSettings, models: Models) -> None:
-        super().__init__(name=RESOLVE, version="3", batch_size=None)
+        super().__init__(name=RESOLVE, version="4", batch_size=None)
         self.settings = settings
         self.models = models
         self.skill = ProposeIdentity()

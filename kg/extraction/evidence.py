@@ -20,6 +20,7 @@ from corpus.documents import RefinedDocument
 from corpus.orders import gives_orders
 from corpus.quantities import numbers_in, parse_quantities
 from corpus.units import parse_unit
+from kg.extraction.clauses import clauses
 from kg.extraction.denial import taken_back
 from kg.extraction.frames import framed
 from kg.extraction.model import Draft
@@ -27,8 +28,8 @@ from kg.extraction.vocabulary import shadow
 from kg.schema import ADDED_LABELS, RELATIONS, DropReason, NodeLabel, Polarity, Property, Relation
 
 _NEGATION = re.compile(
-    r"不(?!燃|锈|饱和|锈钢|溶|挥发|定|同|等|足|良|明|适|超过|低于|高于|大于|小于|少于|断|慎|宜超过|得超过|要超过|应超过)|禁止|严禁|切勿|勿|未|并非|没有|无(?:法|效|需)"
-    r"|\b(?:not|never|no|cannot|without|neither|nor|n't)\b",
+    r"不(?!燃|锈|饱和|锈钢|溶|挥发|定|同|等|足|良|明|适|超过|低于|高于|大于|小于|少于|断|慎|但|仅|只|论|管|宜超过|得超过|要超过|应超过)|禁止|严禁|切勿|勿|未|并非|没有|无(?:法|效|需|(?:任何)?(?:化学)?反应)"
+    r"|\b(?:not(?! only)|never|no|cannot|without|neither|nor)\b|n['’]t\b",
     re.IGNORECASE,
 )
 # relations whose object is an instruction or a list of its own: negations inside belong to the text
@@ -164,24 +165,39 @@ def _clause_polarity(draft: Draft, quote: str) -> DropReason | None:
 def _denied(draft: Draft, quote: str) -> bool:
     """Whether a clause that names the object denies, and is no "do not use it" of something else beside it."""
     wanted = shadow(draft.object).lower()
-    clauses = [c for c in re.split(r"[。；;\n,，]|\.\s", shadow(quote)) if wanted in c.lower()]
-    return not clauses or any(_NEGATION.search(clause) for clause in clauses)
+    plain = shadow(quote)
+    parts = [plain[start:end] for start, end in clauses(plain)]
+    if draft.relation is not Relation.INCOMPATIBLE_WITH or re.search(r"[一-鿿]", plain):
+        # a list in Chinese stands before its verb, so here a comma ends what is denied
+        parts = [piece for part in parts for piece in re.split(r"[,，]", part)]
+    named = [part for part in parts if wanted in part.lower()]
+    return not named or any(_NEGATION.search(part) for part in named)
 
 
 def _near_negation(draft: Draft, quote: str) -> bool:
     """Whether every clause that names the object is negated, before it or after it ("与水不发生反应")."""
     plain = shadow(quote)
     wanted = shadow(draft.object).lower()
-    marks = r"[。；;\n]|\.\s|[,，]" if draft.relation is Relation.EXTINGUISHED_BY else r"[。；;\n]|\.\s"
-    clauses = [clause for clause in re.split(marks, plain) if wanted in clause.lower()]
-    unlabelled = [re.sub(r"^[^:：|]{0,40}[:：|]", "", clause) for clause in clauses]
+    if draft.relation is Relation.INCOMPATIBLE_WITH:
+        parts = [plain[start:end] for start, end in clauses(plain)]
+    else:
+        marks = r"[。；;\n]|\.\s|[,，]" if draft.relation is Relation.EXTINGUISHED_BY else r"[。；;\n]|\.\s"
+        parts = re.split(marks, plain)
+    named = [part for part in parts if wanted in part.lower()]
+    unlabelled = [re.sub(r"^[^:：|]{0,40}[:：|]", "", clause) for clause in named]
     if (
         draft.relation is Relation.INCOMPATIBLE_WITH
     ):  # contact that is forbidden is no reaction that is denied
         unlabelled = [
             re.sub(r"(?:禁止|严禁|切勿|勿)(?=(?:使?其)?与[^。;；]{1,80}接触)", "", c) for c in unlabelled
         ]
-    return all(_NEGATION.search(clause) for clause in unlabelled)
+    stated = [clause for clause in unlabelled if not _NEGATION.search(clause)]
+    if draft.relation is Relation.INCOMPATIBLE_WITH and 0 < len(stated) < len(unlabelled):
+        # a clause denies it; another one must say so of it, and not "水解" of "水"
+        name = re.escape(wanted)
+        met = rf"[与和跟遇](?:[^,，]*[、和及或])?{name}[^,，]*反应|\bwith\b[^.;]*\b{name}\b"
+        stated = [clause for clause in stated if re.search(met, clause.lower())]
+    return not stated
 
 
 # --- numbers and units -----------------------------------------------------------

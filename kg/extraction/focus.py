@@ -36,6 +36,8 @@ _DETERMINED = re.compile(r"^(?:the|an?) [^,.;]{2,60}? (?:is|are|was|were|has|hav
 _CIRCUMSTANCE = re.compile(
     r"(?:时|下|中|后|前|上|内)$|存在|^(?:禁止|避免|严禁|切勿|防止|不得|应|须|可|主要|勿)"
 )
+# "与水不反应，但与硝酸…", "不与水反应": a predicate whose subject is left out
+_NO_SUBJECT = re.compile(r"^(?:可能|能够?|会|易|不|并不|也不|均不|都不)*[与和跟遇](?!言)|^对水")
 _NAMED_ZH = re.compile(
     r"^(?P<name>[一-鿿A-Za-z0-9α-ω,()'’·-]{1,24}?)(?:\([^()]*\))?(?:[,，](?:又称|俗称|也称|亦称)[^,，。]{1,20}[,，])?"
     r"(?:的[^,，。;；]{1,14}?(?:为|是|约|在|达)|是|为|属于|具有|可与|能与|会与|不与|与|遇|受热|受高热|燃烧|极?易(?:溶|燃|挥发|被)|不?溶于|微溶|难溶|主要用|广泛用|可?用作|可?用于|不会|应储存|应与|着火|对)"
@@ -88,6 +90,8 @@ def opening(ctx: Context, words: str) -> Focus | None:
     """What the first words of a sentence name; OPEN for a pronoun, None where they name nothing."""
     if _PRONOUN.match(words):
         return Focus.OPEN
+    if _NO_SUBJECT.match(words):
+        return None
     if _KIN.match(words):
         return Focus.OTHER  # "Isopropanol's ether, diisopropyl ether, has …"
     for name in sorted((n for n in ctx.spellings if n), key=len, reverse=True):
@@ -109,7 +113,7 @@ _VERB = re.compile(
     r"^(?:'s\b|,|:|$| ?\([^()]*\),?| (?:itself|alone|also|and|or|is|are|was|were|has|have|had|can|could|may|might|must|should|will|does|do"
     r"|(?:re|inter)?act(?:s|ed)?|burns?|dissolves?|forms?|melts?|boils?|supports?|absorbs?|undergo(?:es)?|exhibits?|decomposes?|ignites?|occurs?|serves?"
     r"|behaves?|crystalli[sz]es?|freezes?|attacks?|corrodes?|mixes|evaporates?|polymeri[sz]es?|oxidi[sz]es?|hydroly[sz]es?|produces?|releases?|gives?"
-    r"|shows?|possesses|contains?|causes?|irritates?|explodes?|sublimes?|condenses?|combines?|liberates?|emits?|appears?|tends?|readily|slowly|rapidly|easily)\b)",
+    r"|shows?|possesses|contains?|causes?|irritates?|explodes?|sublimes?|condenses?|combines?|liberates?|emits?|appears?|tends?|readily|slowly|rapidly|easily|never|cannot|doesn't|not only)\b)",
     re.IGNORECASE,
 )
 _COMPOUND_ZH = re.compile(

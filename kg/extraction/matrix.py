@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from corpus.names import normalise_name
+from corpus.names import find_cas, normalise_name
 from corpus.quantities import Quantity, is_no_data, parse_quantities
 from kg.extraction.context import Context
 from kg.extraction.model import Cell, Draft, Grid
@@ -22,7 +22,7 @@ from kg.extraction.values import (
     refined_property,
 )
 from kg.extraction.vocabulary import field_of
-from kg.schema import PROPERTIES, NodeLabel, Property, Relation
+from kg.schema import PROPERTIES, AliasKind, NodeLabel, Property, Relation, alias_key
 
 _PLAIN = re.compile(
     r"^(?:纯品|纯物质|pure(?: substance)?|数值|数据|值|内容|结果|指标值?|参数值?|典型值|实测值|测定值|特性值|values?|results?|data|typical values?|information)$",
@@ -49,26 +49,29 @@ def property_tables(ctx: Context) -> list[Draft]:
     for grid in ctx.reading.grids:
         if grid.kind != "properties":
             continue
-        columns = [_circumstance(ctx, cell) for cell in grid.header]
-        unit_at = _index(ctx, grid, _UNIT)
-        note_at = _index(ctx, grid, _NOTE)
-        for row in grid.rows:
-            if remarks_of_other(ctx, _note(ctx, row, note_at).get("note", "")):
-                continue
-            for at, conditions in enumerate(columns):
-                if at and conditions is not None and at not in {unit_at, note_at}:
-                    said = conditions | _note(ctx, row, note_at)
-                    drafts += _values(ctx, grid, row, at, said, _unit(ctx, row, unit_at))
+        for at, header in enumerate(grid.header):
+            conditions = _circumstance(ctx, header)
+            if at and conditions is not None:
+                drafts += _column(ctx, grid, at, conditions)
+    return drafts
+
+
+def _column(ctx: Context, grid: Grid, at: int, conditions: Mapping[str, str]) -> list[Draft]:
+    """The values of one column of a table with a property a row, with the row's unit and remark."""
+    unit_at, note_at = _index(ctx, grid, _UNIT), _index(ctx, grid, _NOTE)
+    drafts: list[Draft] = []
+    for row in grid.rows:
+        said = _note(ctx, row, note_at)
+        if at not in {unit_at, note_at} and not remarks_of_other(ctx, said.get("note", "")):
+            drafts += _values(
+                ctx, grid, row, at, {**conditions, **said}, None if unit_at is None else row[unit_at]
+            )
     return drafts
 
 
 def _index(ctx: Context, grid: Grid, pattern: re.Pattern[str]) -> int | None:
     words = [ctx.shadow(cell.start, cell.end).strip() for cell in grid.header]
     return next((at for at, word in enumerate(words) if pattern.match(word)), None)
-
-
-def _unit(ctx: Context, row: tuple[Cell, ...], at: int | None) -> str:
-    return "" if at is None else ctx.shadow(row[at].start, row[at].end).strip()
 
 
 def _note(ctx: Context, row: tuple[Cell, ...], at: int | None) -> dict[str, str]:
@@ -103,13 +106,14 @@ def _circumstance(ctx: Context, header: Cell) -> dict[str, str] | None:
 
 
 def _values(
-    ctx: Context, grid: Grid, row: tuple[Cell, ...], at: int, conditions: Mapping[str, str], unit: str
+    ctx: Context, grid: Grid, row: tuple[Cell, ...], at: int, conditions: Mapping[str, str], unit: Cell | None
 ) -> list[Draft]:
     label, cell = row[0], row[at]
     known = field_of(ctx.shadow(label.start, label.end))
     if known is None or known[1].family != "measurement" or cell.end <= cell.start:
         return []
-    span = (label.start, max(cell.end, row[-1].end if "note" in conditions else 0))
+    beside = [row[-1].end] if "note" in conditions else [unit.end] if unit else []
+    span = (label.start, max(cell.end, *beside, 0))
     words = ctx.shadow(cell.start, cell.end)
     if is_no_data(words):
         return []
@@ -119,7 +123,8 @@ def _values(
         _bare(told[name]) != _bare(conditions[name]) for name in told.keys() & conditions.keys()
     ):
         return []  # not understood, or "密度（20 ℃）" in a column "25 ℃"
-    made = _cell(ctx, known[1].name, named, cell, span, grid.sds, unit or default_unit(named))
+    given = ctx.shadow(unit.start, unit.end).strip() if unit else ""
+    made = _cell(ctx, known[1].name, named, cell, span, grid.sds, given or default_unit(named))
     header = grid.header[at]
     return [
         replace(
@@ -179,26 +184,82 @@ def _cell(
 
 
 def compared_substances(ctx: Context) -> list[Draft]:
-    """HAS_MEASUREMENT from tables with a substance a row and a property a column."""
+    """HAS_MEASUREMENT from tables that compare substances: a substance a row, or a substance a column."""
     drafts: list[Draft] = []
     for grid in ctx.reading.grids:
-        if grid.kind != "substances":
-            continue
-        labels = [field_of(ctx.shadow(cell.start, cell.end)) for cell in grid.header]
-        measured = {at for at, known in enumerate(labels) if known and known[1].family == "measurement"}
-        cas_at = next((at for at, known in enumerate(labels) if known and known[1].name == "cas"), None)
-        name_at = next((at for at in range(len(labels)) if at not in measured and at != cas_at), None)
-        names = [row_name(ctx, row[name_at]) if name_at is not None else None for row in grid.rows]
-        shown = [normalise_name(name[0]) for name in names if name]
-        for row, name in zip(grid.rows, names, strict=True):
-            if name is None or shown.count(normalise_name(name[0])) > 1 or name[1]:
-                continue  # several things, or one of which a remark says that only a form is meant
-            subject = "" if not ctx.about_other(name[0]) else name[0]
-            if cas_at is not None:
-                drafts += row_cas(ctx, grid, {"cas": cas_at}, row, name[0])
-            for at in sorted(measured):
-                drafts += _compared(ctx, grid, row, at, subject)
+        if grid.kind == "substances":
+            drafts += _rows_of_substances(ctx, grid)
+        elif grid.kind == "properties":
+            drafts += _columns_of_substances(ctx, grid)
     return drafts
+
+
+def _rows_of_substances(ctx: Context, grid: Grid) -> list[Draft]:
+    drafts: list[Draft] = []
+    labels = [field_of(ctx.shadow(cell.start, cell.end)) for cell in grid.header]
+    measured = {at for at, known in enumerate(labels) if known and known[1].family == "measurement"}
+    cas_at = next((at for at, known in enumerate(labels) if known and known[1].name == "cas"), None)
+    name_at = next((at for at in range(len(labels)) if at not in measured and at != cas_at), None)
+    names = [row_name(ctx, row[name_at]) if name_at is not None else None for row in grid.rows]
+    for row, name in zip(grid.rows, _own_names(names), strict=True):
+        if name is None:
+            continue
+        if cas_at is not None:
+            drafts += row_cas(ctx, grid, {"cas": cas_at}, row, name)
+        for at in sorted(measured):
+            drafts += _compared(ctx, grid, row, at, name if ctx.about_other(name) else "")
+    return drafts
+
+
+def _own_names(names: Sequence[tuple[str, str] | None]) -> list[str | None]:
+    """The names of rows or columns; None for several things, one named twice, or a form that a remark names."""
+    shown = [normalise_name(name[0]) for name in names if name]
+    return [
+        None if name is None or name[1] or shown.count(normalise_name(name[0])) > 1 else name[0]
+        for name in names
+    ]
+
+
+def _columns_of_substances(ctx: Context, grid: Grid) -> list[Draft]:
+    """The columns that name other substances; the subject's own is read by ``property_tables``.
+
+    A header counts as a substance by its form, or where a row gives the column its own CAS number:
+    "样品A" and "Grade B" are none.
+    """
+    rows = {
+        known[1].name: row for row in grid.rows if (known := field_of(ctx.shadow(row[0].start, row[0].end)))
+    }
+    heads = [*grid.header]
+    if "name" in rows and any(find_cas(ctx.shadow(cell.start, cell.end)) for cell in heads[1:]):
+        heads = [*rows["name"]]
+    cas_row = rows.get("cas")
+    numbers = [find_cas(ctx.shadow(cell.start, cell.end)) for cell in cas_row or ()]
+    names = _own_names([row_name(ctx, cell) for cell in heads])
+    drafts: list[Draft] = []
+    for at, name in enumerate(names):
+        numbered = at < len(numbers) and len(numbers[at]) == 1 and numbers.count(numbers[at]) == 1
+        if not at or name is None or _circumstance(ctx, heads[at]) is not None or not ctx.about_other(name):
+            continue
+        if not (name_like(name) or numbered) or _SHARED.search(name):
+            continue
+        head = (heads[at].start, heads[at].end)
+        made = [replace(draft, subject=name, header_span=head) for draft in _column(ctx, grid, at, {})]
+        if made and numbered and cas_row is not None:
+            span = (cas_row[0].start, cas_row[at].end)
+            made += [
+                ctx.draft(
+                    Relation.HAS_ALIAS, numbers[at][0], NodeLabel.ALIAS, span, key=alias_key(numbers[at][0], AliasKind.CAS),
+                    properties={"kind": AliasKind.CAS.value}, section=grid.sds, subject=name,
+                )
+            ]  # fmt: skip
+        drafts += made
+    return drafts
+
+
+# of several substances, or of one in another: no value of the one that is named
+_SHARED = re.compile(
+    r"\d\s?%|溶液|混合|[+＋/&]|\b(?:solutions?|aqueous|mixtures?|azeotrope|in water)\b", re.IGNORECASE
+)
 
 
 def _compared(ctx: Context, grid: Grid, row: tuple[Cell, ...], at: int, subject: str) -> list[Draft]:

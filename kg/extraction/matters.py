@@ -570,12 +570,6 @@ _APART = re.compile(
     r"|(?:(?:keep|store|kept|stored)\s+(?:apart|separate(?:d|ly)?|segregated)|segregate|^separated)\s+from\s+(?P<en>[^.;]{1,120})",
     re.IGNORECASE,
 )
-_NO_REACTION = re.compile(
-    r"与(?P<zh>[一-鿿、A-Za-z]{1,16}?)(?:持续)?(?:不|不会|并不|均不)(?:持续)?(?:发生)?(?:任何)?(?:化学|(?P<hard2>剧烈|激烈|猛烈|强烈|危险))?(?:的)?反应"
-    r"|不会?与(?P<zh2>[一-鿿、A-Za-z]{1,16}?)(?:持续)?(?:发生)?(?P<hard>剧烈|激烈|猛烈|强烈|爆炸性|危险)?(?:的)?(?:化学)?反应"
-    r"|(?:does|do|will) not react with (?P<en>[^.;:]{2,80}?)(?=,? (?:and (?:is|are)|even|but|unless|except|when|at|under|below|above|if|until|without|provided|as long as|only|in the absence|however|though|although)\b|,? and it\b|[.;:]|$)",
-    re.IGNORECASE,
-)
 _PRODUCT = re.compile(
     r"(?P<dec>(?:受热|加热|高温|遇热|受高热)[^,，。;；]{0,8}?分解(?:时)?[,，]?(?:会|可|能)?(?:生成|产生|放出|释放出?|释出|形成|为|成)(?:含有?)?"
     r"|(?:decomposes?|decomposition)(?: on heating| when heated)?,? (?:to (?:form|give|produce|yield|release)|(?:forming|giving|producing|releasing)))\s*(?P<decto>[^,，。;；.]{1,50})"
@@ -585,16 +579,14 @@ _PRODUCT = re.compile(
 
 
 def stated(ctx: Context) -> list[Draft]:
-    """Segregation, "does not react with", and products, from sentences about the subject."""
+    """Segregation, and products, from sentences about the subject."""
     drafts: list[Draft] = []
     about = focuses(ctx)
     for sentence in ctx.reading.sentences:
         words = ctx.shadow(sentence.start, sentence.end)
         if not (sentence.label in {"装运", "运输注意事项"} or sentence.sds == 14):
             drafts += _apart(ctx, sentence, words)
-        focus = about[sentence.start]
-        drafts += _no_reaction(ctx, sentence, words, focus)
-        if focus is not Focus.OTHER:
+        if about[sentence.start] is not Focus.OTHER:
             drafts += _products(ctx, sentence, words)
     return drafts
 
@@ -636,125 +628,12 @@ def _apart(ctx: Context, sentence: Sentence, words: str) -> list[Draft]:
     return drafts
 
 
-_HEDGED = re.compile(r"一般|通常|几乎|基本上?|大多|很少|极少|往往|不易|不容易|难以")
-
-
-# what limits a "does not react" from behind ("除非有酸存在", "（常温）", "but decomposes slowly above 200 °C")
-_LIMITS_IT = re.compile(
-    r"\s*\((?P<bracket>[^()]+)\)"
-    r"|\s*[,，;；]?\s*(?P<zh>(?:除非|除了?|但|然而|不过|可是|而|仅|只|若|如|当|直[到至]|一旦|前提|条件|以|限于?|适用于|在|于)[^。;；\n]*)"
-    r"|\s*[,，;；]?\s*(?P<later>(?:[^,，。;；\n]{0,8}(?:加热|受热|遇热|高温|升温|常温|室温|低温|℃|潮湿|催化|[时下中后内])[^,，。;；\n]*)(?:[,，][^,，。;；\n]*(?:反应|分解|水解|作用|生成|产生)[^,，。;；\n]*)?)"
-    r"|,?\s*(?P<en>(?:unless|except|when|at|under|below|above|if|until|without|provided|as long as|only|in the absence)\b[^.;,]*)"
-    r"|[,;]?\s*(?P<but>(?:but|however|though|although|while)\b[^.;]*)",
-    re.IGNORECASE,
-)
-_OF_ANOTHER = re.compile(
-    r"(?:但是?|而|然而|不过|可是)[,，]?(?:可以?|能够?|会|也|却|易|极易)*(?:剧烈|缓慢|激烈)?(?:[与和跟同遇](?P<zh>[一-鿿A-Za-z]{1,12})|(?:腐蚀|溶于|溶解|不?溶于)(?P<in>[一-鿿]*))"
-    r"|(?:but|however|while|though|although),?\s*(?:it\s+)?(?:(?:does|will|can|may|readily|rapidly|slowly|vigorously|violently)\s+)*(?:(?:reacts?|interacts?)\s+(?:\w+ly\s+)?with|attacks?|dissolves?(?: in)?|corrodes?)\s+(?P<en>[^.;,]+)",
-    re.IGNORECASE,
-)
-
-
-def _limited_behind(behind: str, denied: str) -> tuple[int, int] | None:
-    """Where the words behind a denied reaction say when it holds, or when it does not; None where they say nothing.
-
-    What they say of other matter ("不与水反应，但与氯仿剧烈反应") limits nothing.
-    """
-    found = _LIMITS_IT.match(behind)
-    if found is None:
-        return None
-    group = next(name for name in ("bracket", "zh", "later", "en", "but") if found[name] is not None)
-    other = _OF_ANOTHER.match(found[group])
-    met = next((words for words in other.groups() if words), "") if other else ""
-    if met and not any(
-        part and part in met for part in re.split(r"[、或和及]|\b(?:or|and)\b", denied.strip())
-    ):
-        return None
-    start, end = found.span(group)
-    return start, end - (len(found[group]) - len(found[group].rstrip(" ,，")))
-
-
-def _no_reaction(ctx: Context, sentence: Sentence, words: str, focus: Focus) -> list[Draft]:
-    """An explicit negative. What it holds under ("常温下", "dry") is kept as its condition."""
-    drafts = []
-    for match in _NO_REACTION.finditer(words):
-        group = next(name for name in ("zh", "zh2", "en") if match[name])
-        if _HEDGED.search(match[0]):
-            continue  # "与水一般不反应" denies nothing for sure
-        before = re.split(r"[；;:：]", words[: match.start()])[-1].strip(" ，,使")
-        pronoun = focus is Focus.OWN and re.fullmatch(r"(?:it|the \w+|其|它)", before, re.IGNORECASE)
-        conditions = {} if pronoun else _circumstances(ctx, before)
-        if conditions is None or (focus is Focus.OTHER and not before):
-            continue
-        later = _limited_behind(words[match.end() :], match[group])
-        if later:
-            at = sentence.start + match.end()
-            said = ctx.text(at + later[0], at + later[1])
-            if "when" not in conditions:
-                conditions = {**conditions, "when": said}
-            elif not re.match(r"但|而|然而|不过|but\b|however\b", said, re.IGNORECASE):
-                conditions = {**conditions, "note": said}  # "常温下不与水反应，除非有酸存在"
-        if match["hard"] or match["hard2"]:  # what is denied is a violent reaction, not any
-            shown = "hard" if match["hard"] else "hard2"
-            at = sentence.start + match.start(shown)
-            conditions = {**conditions, "note": ctx.text(at, at + len(match[shown]))}
-        start = sentence.start + match.start(group)
-        clause = (sentence.start + match.start() if group != "en" else sentence.start, sentence.end)
-        evidence = (sentence.start, sentence.end) if conditions else clause
-        for span in split_items(ctx, start, start + len(match[group])):
-            for part in alternatives(ctx, span):
-                item = item_of(ctx, part)
-                if item:
-                    drafts.append(
-                        matter_draft(ctx, Relation.INCOMPATIBLE_WITH, item[0], {**item[1], **conditions},
-                                evidence, sentence.sds, polarity=Polarity.NEGATIVE)
-                    )  # fmt: skip
-    return drafts
-
-
 def alternatives(ctx: Context, span: Span) -> list[Span]:
     """ "iron or steel": two items."""
-    match = re.search(r"\s+or\s+(?:with\s+)?|或与?", ctx.shadow(*span))
+    match = re.search(r"\s+n?or\s+(?:with\s+)?|或与?", ctx.shadow(*span))
     if not match:
         return [span]
     return [(span[0], span[0] + match.start()), (span[0] + match.end(), span[1])]
-
-
-_CIRCUMSTANCE = re.compile(
-    r"干燥|常温|室温|浓|稀|高纯|无水|时$|下$|\bdry\b|\bat\b|pure|dilute|concentrated|对其稳定", re.IGNORECASE
-)
-_STATEMENT = re.compile(
-    r"溶于|互溶|混溶|溶解|比例|稳定|反应|腐蚀|作用|soluble|miscible|dissolv|react|attack|corrod",
-    re.IGNORECASE,
-)
-_PARTICLES = re.compile(r"(?:并且?|从|也|都|均|又|亦|而|但)+$")
-
-
-def _circumstances(ctx: Context, before: str) -> dict[str, str] | None:
-    """Conditions before a statement; None where the statement is about something else."""
-    # a statement of its own before the comma is no circumstance ("苯不溶于水，…，与水不发生反应")
-    parts = [_PARTICLES.sub("", part.strip()) for part in re.split(r"[,，]", before)]
-    said = [part for part in parts if _STATEMENT.search(part)]
-    while parts and (not parts[-1] or (not _CIRCUMSTANCE.search(parts[-1]) and _STATEMENT.search(parts[-1]))):
-        parts.pop()
-    if said and not parts and not any(_opens_with_subject(ctx, part) for part in said):
-        return None  # "金不溶于盐酸，也不与铜反应": of what is the second half?
-    before = ",".join(parts).strip(" ,")
-    if not before or not ctx.about_other(before):
-        return {}
-    if _CIRCUMSTANCE.search(before):
-        return {"when": before}
-    if _STATEMENT.search(before):
-        return None
-    names = sorted((n for n in ctx.names if n), key=len, reverse=True)
-    if any(name in before.lower() for name in names):
-        return {"when": before}
-    return None
-
-
-def _opens_with_subject(ctx: Context, words: str) -> bool:
-    lead = re.sub(r"^(?:其|它|本品|该(?:物质|品)|it\b|the\b)\s*", "", words, flags=re.IGNORECASE)
-    return lead != words or any(name and words.lower().startswith(name) for name in ctx.spellings)
 
 
 def _products(ctx: Context, sentence: Sentence, words: str) -> list[Draft]:

@@ -1,4 +1,4 @@
-"""Statements of running text about the subject: violent reactions, uses, appearance, explosive mixtures.
+"""Statements of running text about the subject: uses, appearance, explosive mixtures.
 
 Each sentence must be about the subject (``focus``); what it says of something
 else, or of nothing in particular, is left out.
@@ -13,11 +13,9 @@ from corpus.quantities import parse_quantities
 from kg.extraction.context import Context
 from kg.extraction.denial import denies_use
 from kg.extraction.focus import Focus, focuses
-from kg.extraction.matters import alternatives, item_of, matter_draft, split_items
 from kg.extraction.model import Draft, Sentence
 from kg.extraction.values import limits_of
-from kg.extraction.vocabulary import group_term
-from kg.schema import Modality, NodeLabel, Property, Relation, use_key
+from kg.schema import NodeLabel, Property, Relation, use_key
 
 
 def statements(ctx: Context) -> list[Draft]:
@@ -29,120 +27,11 @@ def statements(ctx: Context) -> list[Draft]:
         focus = about[sentence.start]
         if focus is Focus.OTHER:
             continue
-        drafts += _reactions(ctx, sentence, words, focus)
-        drafts += _contact(ctx, sentence, words)
         drafts += _uses(ctx, sentence, words, focus)
         drafts += _mixtures_with_air(ctx, sentence, words)
         if focus is Focus.OWN and not sentence.label:
             drafts += _appearance(ctx, sentence, words)
     return drafts
-
-
-# --- reactions ---------------------------------------------------------------------------
-
-_STRONG_ZH = r"(?:剧烈|激烈|强烈|猛烈|爆炸性|爆炸|激烈的|剧烈的|强烈的|猛烈的)"
-_VIOLENT = re.compile(
-    rf"(?:^|[,，。;；:：、]|[^不未无])(?P<may>可能|可|会|能)?与(?P<zh>(?:(?!与)[^。;；:：]){{1,60}}?)(?:等)?(?:接触|混合|相遇)?(?:时|后)?[,，]?(?P<may2>可能|可|会|能)?(?:迅速)?(?:发生)?{_STRONG_ZH}(?:的)?(?:化学|氧化|放热|分解|聚合)*反应"
-    r"|\b(?P<may3>may |can |could )?reacts? (?:very )?(?:violently|vigorously|explosively|dangerously)(?: and \w+ly)? with (?P<en>[^.;:]{2,200}?)"
-    r"(?=,? (?:causing|producing|forming|giving|generating|releasing|resulting|to |which |and (?:may|can|is|are|causes)|(?:only )?(?:when|if|at|above|under|unless|until|once|after|upon|on heating|on contact|in the presence|in contact)\b)|[.;:]|$)",
-    re.IGNORECASE,
-)
-# what a reaction needs, behind the names it is with ("与硝酸仅在加热时剧烈反应")
-_NEEDS = re.compile(
-    r"(?:仅|只)(?:有|能|会)?[^,，、]{1,16}$|(?:在|于|当)[^,，、在于]{1,12}$|(?:受热|加热|高温|共热|光照|遇热)$"
-)
-_HEATED = re.compile(r"([^,，。;；]*(?:时|下|条件下))[,，]?[^,，。;；]*$")
-
-
-def _reactions(ctx: Context, sentence: Sentence, words: str, focus: Focus) -> Iterator[Draft]:
-    """INCOMPATIBLE_WITH from "与强氧化剂剧烈反应", "reacts violently with …"; a mild reaction is no danger."""
-    for match in _VIOLENT.finditer(words):
-        group = "zh" if match["zh"] else "en"
-        if group == "en" and focus is not Focus.OWN and not _sheet(sentence):
-            continue
-        if re.search(
-            r"(?:不|未|无|not|never)\s*(?:会|能|易)?$", words[: match.start(group)].rstrip("与 ")[-6:]
-        ):
-            continue
-        before = re.split(r"[。;；:：]", words[: match.start()])[-1]
-        conditions = {}
-        when = _HEATED.search(before)
-        if group == "zh" and when:
-            conditions["when"] = when[1].strip()
-        later = re.match(
-            r",?\s*((?:only )?(?:when|if|at|above|under|unless|until|once|after|upon|on heating|on contact|in the presence|in contact)\b[^.;,]*)",
-            words[match.end() :],
-            re.IGNORECASE,
-        )
-        if later:
-            at = sentence.start + match.end() + later.start(1)
-            conditions["when"] = ctx.text(at, at + len(later[1])).strip()
-        may = match["may"] or match["may2"] or match["may3"]
-        start = sentence.start + match.start(group)
-        such = re.match(
-            r"[^,，、;；()]*?(?:化学品|物质|化合物|substances|chemicals|materials)[,，]?(?:如|例如|such as|including)",
-            match[group],
-        )
-        offset = such.end() if such else 0
-        stop = len(match[group])
-        needs = _NEEDS.search(match[group]) if group == "zh" else None
-        if needs and needs.start() > offset:
-            tail = re.match(r"(?:条件|情况)?[时下后]?", words[match.end(group) :])
-            stop = needs.start()
-            conditions["when"] = ctx.text(start + stop, start + needs.end() + (tail.end() if tail else 0))
-        for item in _matter(ctx, start + offset, start + stop):
-            if item:
-                yield matter_draft(
-                    ctx,
-                    Relation.INCOMPATIBLE_WITH,
-                    item[0],
-                    {**item[1], **conditions},
-                    (sentence.start, sentence.end),
-                    sentence.sds,
-                    Modality.MAY if may else Modality.IS,
-                )
-
-
-def _matter(ctx: Context, start: int, end: int) -> Iterator[tuple[tuple[int, int], dict[str, str]]]:
-    """The items of a list, alternatives ("发烟硝酸或其他强氧化剂") apart and without "other"."""
-    for span in split_items(ctx, start, end):
-        for left, right in alternatives(ctx, span):
-            lead = re.match(r"\s*(?:其他|其它|other|any)\s*", ctx.shadow(left, right), re.IGNORECASE)
-            part = ctx.trim(left + (lead.end() if lead else 0), right)
-            item = item_of(ctx, part) if part else None
-            if item:
-                yield item
-
-
-def _sheet(sentence: Sentence) -> bool:
-    """In a data sheet's own section every unnamed subject is the sheet's."""
-    return sentence.sds in {5, 7, 10}
-
-
-_AVOID = re.compile(
-    r"(?:避免|防止|禁止|严禁|切勿|勿)(?:使?其)?与(?P<zh>[^。;；,，]{1,60}?)(?:等)?(?:物质)?接触"
-    r"|\bavoid (?:any )?contact with (?P<en>[^.;]{2,120})",
-    re.IGNORECASE,
-)
-
-
-def _contact(ctx: Context, sentence: Sentence, words: str) -> Iterator[Draft]:
-    """INCOMPATIBLE_WITH from "禁止与强碱接触", "Avoid contact with acids": classes of matter only, never skin or air."""
-    for match in _AVOID.finditer(words):
-        group = "zh" if match["zh"] else "en"
-        start = sentence.start + match.start(group)
-        for span in split_items(ctx, start, start + len(match[group])):
-            item = item_of(ctx, span)
-            if item and group_term(ctx.text(*item[0])) is not None:
-                yield matter_draft(
-                    ctx,
-                    Relation.INCOMPATIBLE_WITH,
-                    item[0],
-                    item[1],
-                    (sentence.start + match.start(), sentence.start + match.end()),
-                    sentence.sds,
-                    Modality.MUST,
-                )
 
 
 # --- uses ----------------------------------------------------------------------------------

@@ -14,9 +14,11 @@ from functools import lru_cache
 from itertools import pairwise
 
 from corpus.documents import RefinedDocument
+from corpus.names import find_cas
 from corpus.orders import blanked, title_without_orders
 from corpus.sections import sds_section, sds_sections
 from kg.extraction.model import Cell, Entry, Grid, Reading, Sentence
+from kg.extraction.owner import name_like
 from kg.extraction.vocabulary import bare_label, field_of, shadow
 
 _HEADING = re.compile(r"^(#{1,6})\s+(.*)$")
@@ -406,9 +408,17 @@ class _Reader:
         if sum(known) >= 2 and any(_NAMED.match(bare_label(word)) for word in header):
             return stop, "substances"
         labelled = sum(self._measured(self._words(row[0])) for row in body)
-        if not any(field_of(word) for word in header) and labelled >= 2 and 2 * labelled >= len(body):
+        if not self._labels_columns(header) and labelled >= 2 and 2 * labelled >= len(body):
             return stop, "properties"
         return index, ""
+
+    @staticmethod
+    def _labels_columns(header: Sequence[str]) -> bool:
+        """Whether a header holds labels; the one over the column of properties ("名称") may, beside two substances."""
+        known = field_of(header[0])
+        substances = sum(name_like(word) or bool(find_cas(word)) for word in header[1:])
+        corner = known is not None and not (known[1].family == "identity" and substances >= 2)
+        return corner or any(field_of(word) for word in header[1:])
 
     @staticmethod
     def _route(words: str) -> bool:

@@ -129,7 +129,9 @@ def test_columns_of_something_else_on_a_solution_s_sheet() -> None:
         "# 氢氟酸（40%）\n\n| 品名 | 氢氟酸（40%） |\n| --- | --- |\n| CAS号 | 7664-39-3（氟化氢） |\n\n## 理化性质\n\n"
         "| 项目 | 40%溶液 | 无水氟化氢 |\n| --- | --- | --- |\n| 熔点/℃ | -44 | -83.6 |\n| 沸点/℃ | 112 | 19.5 |\n"
     )
-    assert sorted(value for _, value, _ in values(kept(text))) == [-44, 112]
+    found = kept(text)
+    assert sorted(value for _, value, _ in values([d for d in found if not d.subject])) == [-44, 112]
+    assert {d.subject for d in found} == {"", "无水氟化氢"}  # whose column it is
 
 
 @pytest.mark.parametrize(

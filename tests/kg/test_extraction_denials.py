@@ -262,8 +262,8 @@ def test_criteria_that_are_not_met_on_a_sheet() -> None:
         ("Incompatible materials | None known except strong acids", [], []),
         ("Incompatible materials | Compatible with steel; avoid copper", [], []),
         ("Incompatible materials | Strong acids, strong bases", ["Strong acids", "strong bases"], []),
-        ("Acetone reacts violently with chloroform, but not with dichloromethane.", [], []),
-        ("Acetone reacts violently with neither acids nor bases.", [], []),
+        ("Acetone reacts violently with chloroform, but not with dichloromethane.", ["chloroform"], ["dichloromethane"]),
+        ("Acetone reacts violently with neither acids nor bases.", [], ["acids", "bases"]),
     ],
 )  # fmt: skip
 def test_reactions_that_are_denied_or_cut_in_the_middle(

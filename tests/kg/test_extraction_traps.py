@@ -84,11 +84,11 @@ def test_a_property_of_the_subject_is_read(text: str, language: str) -> None:
         ),
         (
             "| 项目 | 甲苯 | 二甲苯 |\n| --- | --- | --- |\n| 黏度（mPa·s） | 0.59 | 0.6 |\n| 密度（g/cm³） | 0.87 | 0.86 |\n",
-            [],  # columns that name other substances
+            [("甲苯", 0.59, {}), ("二甲苯", 0.6, {})],  # columns that name other substances
         ),
         (
             "| 项目 | 甲醇 | 二甲苯 |\n| --- | --- | --- |\n| 黏度（mPa·s） | 0.54 | 0.6 |\n| 密度（g/cm³） | 0.79 | 0.86 |\n",
-            [("", 0.54, {})],  # the subject's own column alone
+            [("", 0.54, {}), ("二甲苯", 0.6, {})],  # to each its own column
         ),
         (
             "| 物质 | 黏度（mPa·s） | 密度（g/cm³） |\n| --- | --- | --- |\n| 甲醇 | 0.54 | 0.79 |\n| 甲苯 | 0.59 | 0.87 |\n",

@@ -52,6 +52,39 @@ def test_pair(pair: dict[str, object], table: AliasTable) -> None:
         assert verdicts[0].kind == pair["want"], verdicts[0]
 
 
+@pytest.mark.parametrize(
+    ("traditional", "simple", "cas"),
+    [
+        ("乙醯氯", "乙酰氯", "75-36-5"), ("苯甲醯氯", "苯甲酰氯", "98-88-4"), ("四氯化矽", "四氯化硅", "10026-04-7"),
+        ("甲矽烷", "甲硅烷", ""), ("鹽酸", "盐酸", ""), ("氫氟酸", "氢氟酸", ""), ("鄰苯二甲醯氯", "邻苯二甲酰氯", ""),
+    ],
+)  # fmt: skip
+def test_traditional_names_are_the_same_substance(
+    traditional: str, simple: str, cas: str, table: AliasTable
+) -> None:
+    mentions = [Mention("a", simple, False), Mention("b", traditional, False)]
+    keys = set(resolve(mentions, table).keys.values())
+    assert len(keys) == 1
+    assert not cas or keys == {cas}
+
+
+@pytest.mark.parametrize(
+    ("traditional", "simple"),
+    [
+        ("鄰苯二甲醯氯", "间苯二甲酰氯"),
+        ("亞硝酸鈉", "硝酸钠"),
+        ("矽酸鈉", "偏硅酸钠"),
+        ("乙醯氯", "乙酰溴"),
+        ("矽", "硒"),
+    ],
+)
+def test_traditional_names_of_other_substances_stay_apart(
+    traditional: str, simple: str, table: AliasTable
+) -> None:
+    mentions = [Mention("a", simple, False), Mention("b", traditional, False)]
+    assert len(set(resolve(mentions, table).keys.values())) == 2
+
+
 def test_pairs_as_mentions_never_share_a_key(table: AliasTable) -> None:
     for pair in PAIRS:
         mentions = [_mention(f"d{i}", pair[side]) for i, side in enumerate("ab")]
