@@ -8,7 +8,7 @@ from prefect import flow, get_run_logger
 from prefect.runtime import flow_run
 from pydantic import BaseModel, ConfigDict, Field
 
-from flows import cancelling, secrets, slots
+from flows import cancelling, run_names, secrets, slots
 from flows.assist import assisting
 from flows.settings import load_settings
 
@@ -24,7 +24,7 @@ class AssistParameters(BaseModel):
     minutes: float | None = Field(default=None, gt=0, description="End after this time in any case")
 
 
-@flow(name="assist", persist_result=False)
+@flow(name="assist", flow_run_name=lambda: run_names.called("assist"), persist_result=False)
 def assist(parameters: AssistParameters = AssistParameters()) -> dict[str, Any]:  # noqa: B008 - Prefect's form
     """Do batches of the run that leads in this process too; start as many as there are workers to spare."""
     return cancelling.stoppable(lambda: _assist(parameters))  # type: ignore[no-any-return]

@@ -281,6 +281,14 @@ class _Backfill:
 
     def run(self) -> Done:
         self._close_interrupted()
+        words = self._current.watch.last_words
+        words.append(self._close_interrupted)  # a run that is given up does not come to its own record
+        try:
+            return self._run()
+        finally:
+            words.remove(self._close_interrupted)
+
+    def _run(self) -> Done:
         if "acquire" in self._parameters.stages():
             self._acquire()
         self._choice = choose(self._current.runtime, self._current.context, self._parameters)
@@ -460,7 +468,7 @@ class _Backfill:
     # --- the record ---
 
     def _close_interrupted(self) -> None:
-        """Partitions that a killed backfill left as running: we hold the lease, so nobody works on them."""
+        """Partitions that a backfill left as running, a killed one or this one: we hold the lease, so nobody else works on them."""
         catalogue = self._current.runtime.catalogue
         for place, row in partitions.history(catalogue).items():
             if row.state == partitions.RUNNING:

@@ -37,7 +37,12 @@ def _within(name: str, work: Callable[[], Any]) -> Any:
         _works.pop()
 
 
-@flow(name="backfill", persist_result=False, task_runner=pipeline._runner())
+@flow(
+    name="backfill",
+    flow_run_name=lambda: pipeline._called("backfill"),
+    persist_result=False,
+    task_runner=pipeline._runner(),
+)
 def backfill(parameters: BackfillParameters = BackfillParameters()) -> dict[str, Any]:  # noqa: B008 - Prefect's form
     """Partitions (source × period) that are not up to date, one after the other, then what rests on all of them."""
     return cancelling.stoppable(lambda: _backfill(parameters))  # type: ignore[no-any-return]

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from io import BytesIO, RawIOBase
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -34,6 +34,8 @@ FOLDERS = ("warc", "datasets", "reports")
 _MANIFEST = "manifest.json"
 _MOST_LISTED = 256 * 1024 * 1024  # bytes of the list
 _BLOCK = 1 << 20
+_LONGEST_PART = 255  # bytes of a file's or folder's name
+_LONGEST_NAME = 1024  # bytes of a member's name, so that there is room for the data directory's
 _LEVEL = 1  # the archive is compressed already, the catalogue halves several times at any level
 _FOLDER_NAME = re.compile(rf"(?:{'|'.join(FOLDERS)})(?:/[^/\0\\]+)+")
 
@@ -200,6 +202,7 @@ class _Counting(RawIOBase):
 def _read(path: Path, count: Count = lambda n: None) -> Iterator[tuple[str, IO[bytes], int]]:
     """Members in order, each refused unless it is a plain file of a known name."""
     seen: set[str] = set()
+    folders: set[str] = set()
     try:
         with (
             path.open("rb") as raw,
@@ -210,7 +213,12 @@ def _read(path: Path, count: Count = lambda n: None) -> Iterator[tuple[str, IO[b
                 name = _checked(path, info)
                 if name in seen:
                     raise _broken(path, f"it holds {name!r} twice")
+                above = {str(folder) for folder in PurePosixPath(name).parents}
+                if name in folders or above & seen:
+                    both = name if name in folders else min(above & seen)
+                    raise _broken(path, f"it holds {both!r} as a file and as a folder")
                 seen.add(name)
+                folders |= above
                 stream = tar.extractfile(info)
                 if stream is None:
                     raise _broken(path, f"{name!r} is no file")
@@ -231,6 +239,9 @@ def _checked(path: Path, info: tarfile.TarInfo) -> str:
     climbs = any(part in ("", ".", "..") for part in name.split("/"))
     if info.type != tarfile.REGTYPE or info.issparse() or climbs or not known or info.size < 0:
         raise _broken(path, f"it holds {name!r}, which no backup has")
+    longest = max(len(os.fsencode(part)) for part in name.split("/"))
+    if longest > _LONGEST_PART or len(os.fsencode(name)) > _LONGEST_NAME:
+        raise _broken(path, f"it holds {name[:60]!r}…, a name too long for a file system")
     try:
         tarfile.data_filter(info, "/nowhere")  # the library's own rules as well
     except tarfile.FilterError as error:

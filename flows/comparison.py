@@ -57,6 +57,9 @@ class CheckChange:
     decision: str
 
 
+_LISTED = "; see: hchem runs list"
+
+
 @dataclass
 class Comparison:
     """Two runs side by side; ``differences`` holds what differs, by group, the largest change first."""
@@ -105,7 +108,22 @@ def find(db: Session, name: str) -> Run:
         raise SettingsError(
             f"{name!r} is the beginning of {', '.join(r.run_id for r in found)}: write more of it"
         )
-    raise SettingsError(f"no run {name!r}; see: hchem runs list")
+    raise SettingsError(f"no run {name!r}{_LISTED}")
+
+
+def find_both(db: Session, old: str, new: str) -> tuple[Run, Run]:
+    """The runs of two ids or their beginnings, as ``find`` does. Raises SettingsError that names all that is wrong."""
+    found: list[Run] = []
+    wrong: dict[str, SettingsError] = {}
+    for name in (old, new):
+        try:
+            found.append(find(db, name))
+        except SettingsError as error:
+            wrong[name] = error
+    if wrong:
+        told = [str(error).removesuffix(_LISTED) for error in wrong.values()]
+        raise SettingsError("; ".join(told) + _LISTED)
+    return found[0], found[1]
 
 
 def _newest_first() -> Select[Run]:

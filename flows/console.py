@@ -9,7 +9,8 @@ import time
 from types import TracebackType
 from typing import Any
 
-from rich.console import Console, ConsoleDimensions
+from rich.cells import cell_len
+from rich.console import Console, ConsoleDimensions, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
@@ -18,29 +19,74 @@ from corpus.catalogue import Catalogue
 from flows import summary
 
 _PIPED_WIDTH = 4000  # what reads a pipe has no margin at which tables would have to be cut
+_ALIGNED = (
+    28  # cells of a column that is wider are not all padded to its widest, where no terminal shows them
+)
 
 
 class _Console(Console):
-    """A console that breaks no sentence, and no table without being asked to, where no terminal shows them."""
+    """A console that breaks no sentence, and draws no table without being asked to, where no terminal shows them."""
 
     def print(self, *objects: Any, soft_wrap: bool | None = None, **how: Any) -> None:
-        """As ``Console.print``; a line of text that a program reads stays one line, whatever ``COLUMNS`` says."""
-        if soft_wrap is None and not self.is_terminal:
-            soft_wrap = all(isinstance(shown, str) for shown in objects)
+        """As ``Console.print``; a line of text that a program reads stays one line, whatever ``COLUMNS`` says.
+
+        A table is a line per row there, unless ``COLUMNS`` asks for one of that width.
+        """
+        if not self.is_terminal:
+            if not _asked_width():
+                objects = tuple(Text("\n".join(plain(o))) if isinstance(o, Table) else o for o in objects)
+            if soft_wrap is None:
+                soft_wrap = all(isinstance(shown, str | Text) for shown in objects)
         super().print(*objects, soft_wrap=soft_wrap, **how)
 
     @property
     def size(self) -> ConsoleDimensions:
         """Width and height in characters; ``COLUMNS`` counts everywhere."""
         known = super().size
-        asked = os.environ.get("COLUMNS", "")
-        if asked.isdigit() and int(asked):
-            return ConsoleDimensions(int(asked), known.height)
+        if width := _asked_width():
+            return ConsoleDimensions(width, known.height)
         return known if self.is_terminal else ConsoleDimensions(_PIPED_WIDTH, known.height)
 
     @size.setter
     def size(self, new_size: tuple[int, int]) -> None:
         self._width, self._height = new_size
+
+
+def _asked_width() -> int:
+    """Characters of a line as ``COLUMNS`` says; 0 where it says nothing."""
+    asked = os.environ.get("COLUMNS", "")
+    return int(asked) if asked.isdigit() else 0
+
+
+def plain(table: Table) -> list[str]:
+    """A table as lines without a frame: title, heads, a line per row, caption; columns are two spaces apart.
+
+    Short columns are aligned. What is longer than a short column's width moves the rest of its own row
+    only, so that one long cell does not fill every line with blanks.
+    """
+    heads = [_words(column.header) for column in table.columns]
+    rows = [
+        list(map(_words, cells)) for cells in zip(*(column.cells for column in table.columns), strict=True)
+    ]
+    if table.show_header and any(heads):
+        rows.insert(0, heads)
+    widths = [min(max(map(cell_len, cells)), _ALIGNED) for cells in zip(*rows, strict=True)]
+    lines = [] if table.title is None else [_words(table.title)]
+    for row in rows:
+        cells = [
+            " " * (width - cell_len(cell)) + cell
+            if column.justify == "right"
+            else cell + " " * (width - cell_len(cell))
+            for cell, width, column in zip(row, widths, table.columns, strict=True)
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return lines if table.caption is None else [*lines, _words(table.caption)]
+
+
+def _words(cell: RenderableType) -> str:
+    """What a cell says, on one line."""
+    said = cell.plain if isinstance(cell, Text) else Text.from_markup(str(cell)).plain
+    return " ".join(said.split())
 
 
 out = _Console(highlight=False)

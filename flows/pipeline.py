@@ -33,6 +33,7 @@ from flows import (
     execution,
     guards,
     report,
+    run_names,
     secrets,
     sharing,
     slots,
@@ -250,6 +251,7 @@ def _session(name: str, parameters: StageParameters) -> Iterator[tuple[Session, 
             deployed=guards.deployed(),
         ) as current:
             cancelling.prepare(current.watch, flow_runs, served=not _watchers)
+            run_names.rename(str(flow_run.id), run_names.called(name, run_id))
             _active.append(current)
             try:
                 yield current, True
@@ -314,13 +316,22 @@ def _run_artifacts(current: Session) -> None:
     guards.show_freshness(current)
 
 
+def _called(name: str) -> str:
+    """The name of a flow's run; of one that a run of this process started it has that run's id."""
+    return run_names.called(name, _active[0].context.run_id if _active else "")
+
+
 def _make(name: StageName) -> Flow[[StageParameters], dict[str, Any]]:
     def stage(parameters: StageParameters = StageParameters()) -> dict[str, Any]:  # noqa: B008 - Prefect's form
         return guards.guarded(parameters, lambda: _run(name, (name,), parameters))
 
-    stage.__name__ = name
+    # Prefect tells stages apart by this: after a resume curate would take the run of acquire for its own
+    stage.__name__ = stage.__qualname__ = name
     stage.__doc__ = f"The stage {name!r} of the pipeline."
-    return flow(name=name, persist_result=False, task_runner=_runner())(stage)
+    options = flow(
+        name=name, flow_run_name=lambda: _called(name), persist_result=False, task_runner=_runner()
+    )
+    return options(stage)
 
 
 def _runner() -> TaskRunner[Any]:
@@ -331,7 +342,12 @@ STAGE_FLOWS: dict[str, Flow[[StageParameters], dict[str, Any]]] = {name: _make(n
 acquire, curate, graph, questions, chunks, evaluate = (STAGE_FLOWS[name] for name in STAGES)
 
 
-@flow(name="refresh", persist_result=False, task_runner=_runner())
+@flow(
+    name="refresh",
+    flow_run_name=lambda: _called("refresh"),
+    persist_result=False,
+    task_runner=_runner(),
+)
 def refresh(parameters: RefreshParameters = RefreshParameters()) -> dict[str, Any]:  # noqa: B008 - Prefect's form
     """From chemical names to an evaluated knowledge base; only what changed is redone."""
     return guards.guarded(parameters, lambda: _run("refresh", parameters.stages(), parameters))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from flows.operation_settings import period
 
 if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient
+    from prefect.client.schemas.objects import FlowRun
     from prefect.client.schemas.responses import DeploymentResponse
 
 TAG = "hchem"
@@ -24,6 +26,8 @@ WEEKLY = "weekly"
 _EVERY = "every "
 _SHORTEST = timedelta(seconds=10)  # how often Prefect's runner looks
 _TIDY_EVERY_S = 30.0
+_PAGE = 100  # runs that the server is asked for at once; it gives 200 at most
+_FOR_A_SLOT = "AwaitingConcurrencySlot"
 _SKIPPED = "Missed, and a later one is due: one refresh catches up with everything."
 
 
@@ -78,32 +82,60 @@ def keep_paused(served: Iterable[Any], known: Iterable[DeploymentResponse]) -> N
 
 def skip_missed(client: SyncPrefectClient) -> int:
     """Cancel the scheduled runs that are overdue but the newest of each deployment; returns how many."""
+    from prefect.exceptions import ObjectNotFound
+    from prefect.states import Cancelled
+
+    overdue: dict[Any, list[Any]] = {}
+    for run in _waiting(client, datetime.now(UTC)):
+        overdue.setdefault(run.deployment_id, []).append((run.expected_start_time, run.id))
+    gone = [run_id for runs in overdue.values() for _, run_id in sorted(runs)[:-1]]
+    for run_id in gone:
+        with suppress(ObjectNotFound):  # deleted meanwhile
+            client.set_flow_run_state(run_id, Cancelled(message=_SKIPPED), force=True)
+    return len(gone)
+
+
+def _waiting(client: SyncPrefectClient, moment: datetime) -> list[FlowRun]:
+    """Every run that a schedule wanted by now and that has not begun; one that somebody moved to later is not among them."""
     from prefect.client.schemas.filters import (
         DeploymentFilter,
         DeploymentFilterTags,
         FlowRunFilter,
+        FlowRunFilterExpectedStartTime,
         FlowRunFilterState,
         FlowRunFilterStateType,
     )
     from prefect.client.schemas.objects import StateType
-    from prefect.states import Cancelled
+    from prefect.client.schemas.sorting import FlowRunSort
 
-    waiting = client.read_flow_runs(
-        flow_run_filter=FlowRunFilter(
-            state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.SCHEDULED]))
-        ),
-        deployment_filter=DeploymentFilter(tags=DeploymentFilterTags(all_=[TAG])),
-    )
-    moment = datetime.now(UTC)
-    overdue: dict[Any, list[Any]] = {}
-    for run in waiting:
-        due = run.next_scheduled_start_time or run.expected_start_time
-        if run.auto_scheduled and run.run_count == 0 and due is not None and due <= moment:
-            overdue.setdefault(run.deployment_id, []).append((due, run.id))
-    gone = [run_id for runs in overdue.values() for _, run_id in sorted(runs)[:-1]]
-    for run_id in gone:
-        client.set_flow_run_state(run_id, Cancelled(message=_SKIPPED), force=True)
-    return len(gone)
+    due: list[FlowRun] = []
+    seen = 0
+    while True:
+        page = client.read_flow_runs(
+            flow_run_filter=FlowRunFilter(
+                state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.SCHEDULED])),
+                expected_start_time=FlowRunFilterExpectedStartTime(before_=moment),
+            ),
+            deployment_filter=DeploymentFilter(tags=DeploymentFilterTags(all_=[TAG])),
+            sort=FlowRunSort.EXPECTED_START_TIME_ASC,
+            limit=_PAGE,
+            offset=seen,
+        )
+        due += [run for run in page if run.auto_scheduled and run.run_count == 0 and _is_due(run, moment)]
+        seen += len(page)
+        if len(page) < _PAGE:
+            return due
+
+
+def _is_due(run: FlowRun, moment: datetime) -> bool:
+    """Whether a run waits for nothing but its turn.
+
+    One that met another run of its deployment is put off by half a minute again and again, so
+    that its next time never passes while it waits.
+    """
+    if run.state_name == _FOR_A_SLOT:
+        return True
+    return run.next_scheduled_start_time is None or run.next_scheduled_start_time <= moment
 
 
 def tidy(tell: Callable[[str], None]) -> None:

@@ -181,15 +181,11 @@ def lines(figures: dict[str, Any], stages: dict[str, Any]) -> list[tuple[str, st
     documents = figures["documents"]
     why = ", ".join(f"{reason} {n}" for reason, n in figures["rejected_because"].items())
     result = [
-        (
-            "pages",
-            f"{figures['pages']} ({_joined(figures['pages_by_state'])}), "
-            f"{figures['pages_for_links']} of them search pages or sitemaps, read for their links only",
-        ),
+        ("pages", _pages_line(figures)),
         ("documents kept", str(documents["kept"])),
         (
             "documents not kept",
-            f"{_joined({k: v for k, v in documents.items() if k != 'kept' and v})}" or "0",
+            _joined({k: v for k, v in documents.items() if k != "kept" and v}, nothing="0"),
         ),
         ("rejected because", why or "–"),
         ("reference entries", f"{figures['references']} (of published lists, beside the documents)"),
@@ -210,8 +206,15 @@ def lines(figures: dict[str, Any], stages: dict[str, Any]) -> list[tuple[str, st
     return [*result, ("behind", late)] if late else result
 
 
-def _joined(counts: dict[str, int]) -> str:
-    return ", ".join(f"{name} {n}" for name, n in counts.items())
+def _pages_line(figures: dict[str, Any]) -> str:
+    if not figures["pages"]:
+        return "0"
+    links = f"{figures['pages_for_links']} of them search pages or sitemaps, read for their links only"
+    return f"{figures['pages']} ({_joined(figures['pages_by_state'])}), {links}"
+
+
+def _joined(counts: dict[str, int], nothing: str = "–") -> str:
+    return ", ".join(f"{name} {n}" for name, n in counts.items()) or nothing
 
 
 def markdown(figures: dict[str, Any], stages: dict[str, Any]) -> str:

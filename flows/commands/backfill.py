@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -184,11 +185,10 @@ def _table(
     title: str, rows: list[Standing], past: dict[tuple[str, str], SourcePeriod] | None = None
 ) -> Table:
     """Partitions with what is to do, a column per step that has something to do (methods of chunking as one)."""
-    table = Table(
-        title=title, title_justify="left", caption=None if past is None else _CAPTION, caption_justify="left"
-    )
     todo = [_todo(standing) for standing in rows]
     names = list(dict.fromkeys(name for one in todo for name in one))
+    caption = None if past is None else _caption([standing.state for standing in rows], names)
+    table = Table(title=title, title_justify="left", caption=caption, caption_justify="left")
     for heading in ("source", "period", "state"):
         table.add_column(heading, no_wrap=heading != "source")
     for heading in ("pages", "failed", *names):
@@ -205,10 +205,23 @@ def _table(
     return table
 
 
-_CAPTION = (
-    "state: pending (something was never processed), stale (made by other code, settings or models), failed, ok. "
-    "Columns of steps: items to do now; later steps see theirs when the steps before have run."
-)
+_STATES = {
+    partitions.PENDING: "something was never processed",
+    partitions.STALE: "made by other code, settings or models",
+    partitions.FAILED: "something failed, which hchem backfill --only-failed tries again",
+    partitions.OK: "nothing to do",
+}
+
+
+def _caption(states: Iterable[str], names: Sequence[str]) -> str:
+    """What the states and columns that are shown mean."""
+    told = "; ".join(f"{state}: {_STATES[state]}" for state in _STATES if state in set(states))
+    if not names:
+        return f"{told}."
+    return (
+        f"{told}. Under {', '.join(names)}: items that the step has to do now; steps without a column have none, "
+        "or learn of theirs when those before them have run."
+    )
 
 
 def _todo(standing: Standing) -> dict[str, int]:

@@ -55,12 +55,12 @@ def list_gates(as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
         return
-    table = Table()
-    for column in ("gate", "after", "severity", "limit", "last", "judges"):
+    table = Table(box=None, padding=(0, 2, 0, 0))  # 80 columns hold it: what is judged wraps
+    for column in ("gate", "severity", "limit", "last", "judges"):
         table.add_column(column, no_wrap=column == "gate")
     for row in rows:
-        last = _summed(row["last"])
-        table.add_row(row["gate"], row["stage"], row["severity"], f"{row['limit']:g}", last, row["what"])
+        last, what = _summed(row["last"]), f"{row['stage']}: {row['what']}"
+        table.add_row(row["gate"], row["severity"], f"{row['limit']:g}", last, what)
     out.print(table)
     for row in rows:
         for check in row["last"]:

@@ -133,8 +133,12 @@ def diff(
     Example: hchem runs diff
     """
     with open_runtime() as runtime, runtime.catalogue.reading() as db:
-        second = comparison.find(db, new)
-        first = comparison.find(db, old) if old else comparison.previous(db, second)
+        first: Run | None
+        if old:
+            first, second = comparison.find_both(db, old, new)
+        else:
+            second = comparison.find(db, new)
+            first = comparison.previous(db, second)
         if first is None:
             raise SettingsError(
                 f"no completed run before {second.run_id} has its flow ({second.flow}) and its restriction; "

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from flows.console import out, show_summary
 from flows.runtime import open_runtime
+
+if TYPE_CHECKING:
+    from flows.prefect_server import Server
 
 app = typer.Typer()
 
@@ -50,6 +53,13 @@ def status(
             typer.echo(json.dumps(figures, ensure_ascii=False, indent=2))
             return
         last = figures["last_run"]
+        if last is None and not figures["pages"]:
+            out.print(f"Nothing has run yet in {runtime.data_dir}.", markup=False)
+            out.print(
+                "hchem refresh runs the whole pipeline on the sample site; the first run takes minutes."
+            )
+            out.print(_server_line(server))
+            return
         stages = {}
         if last:
             with runtime.catalogue.reading() as db:
@@ -67,7 +77,11 @@ def status(
                 out.print(age.line(), markup=False)
         for line in watchdog.lines(runtime.catalogue, server.url if server else ""):
             out.print(line, markup=False)
-        out.print(f"Prefect: {server.ui_url if server else 'not running (hchem up)'}")
+        out.print(_server_line(server))
+
+
+def _server_line(server: Server | None) -> str:
+    return f"Prefect: {server.ui_url if server else 'not running (hchem up)'}"
 
 
 def _check(as_json: bool, notify: bool) -> int:

@@ -25,6 +25,10 @@ _COLUMNS = (
     Document.document_id, Page.page_id, Assertion.assertion_id, Question.question_id, Chunk.chunk_id,
 )  # fmt: skip
 _CANDIDATES = 6
+_PLAIN = {  # fields whose value says what it is
+    "id", "key", "step", "fact", "question", "kind", "method", "label", "state", "skill", "url", "relation",
+}  # fmt: skip
+_CALLED = {"document_id": "document", "start": "at"}
 
 Touches = Callable[[str, int, int], bool]
 """Whether a span of a document is part of what is traced."""
@@ -90,14 +94,49 @@ def _page_of(runtime: Runtime, found: Traced, traces: list[dict[str, Any]]) -> s
 
 def _show(entry: dict[str, Any]) -> None:
     for name, value in entry.items():
-        if not isinstance(value, list):
-            out.print(visible(f"{name}: {value}"), markup=False, soft_wrap=True)
+        heading = name.replace("_", " ")
+        if isinstance(value, list):
+            _show_rows(heading, value)
             continue
-        out.print(f"{name}: {len(value)}")
-        for line in value[:_SHOWN]:
-            out.print("  " + visible(json.dumps(line, ensure_ascii=False)), markup=False, soft_wrap=True)
-        if len(value) > _SHOWN:
-            out.print(f"  … and {len(value) - _SHOWN} more (--json shows all)", markup=False)
+        # rows inside of it are no field of one line
+        within = [n for n, held in value.items() if isinstance(held, list)] if isinstance(value, dict) else []
+        rest = {n: held for n, held in value.items() if n not in within} if within else value
+        out.print(visible(f"{heading}: {_words(rest)}"), markup=False, soft_wrap=True)
+        for inner in within:
+            if value[inner]:
+                _show_rows(f"{heading}, {inner}", value[inner])
+
+
+def _show_rows(heading: str, rows: list[Any]) -> None:
+    out.print(f"{heading}: {len(rows)}")
+    for row in rows[:_SHOWN]:
+        out.print("  " + visible(_words(row)), markup=False, soft_wrap=True)
+    if len(rows) > _SHOWN:
+        out.print(f"  … and {len(rows) - _SHOWN} more (--json shows all)", markup=False)
+
+
+def _words(value: Any) -> str:
+    """A value for people: fields by name, less those that speak for themselves and those that are empty."""
+    if isinstance(value, dict):
+        fields = dict(value)
+        if isinstance(fields.get("start"), int) and isinstance(fields.get("end"), int):
+            fields["start"] = f"{fields['start']}–{fields.pop('end')}"
+        shown = [
+            (name, held) for name, held in fields.items() if held is not None and held not in ("", [], {})
+        ]
+        return "; ".join(_field(name, held) for name, held in shown) or "–"
+    if isinstance(value, list):
+        return ", ".join(map(_words, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "–" if value is None or value == "" else str(value)
+
+
+def _field(name: str, value: Any) -> str:
+    if name == "quote":
+        return f"“{value}”"
+    words = f"({_words(value)})" if isinstance(value, dict) else _words(value)
+    return words if name in _PLAIN else f"{_CALLED.get(name, name.replace('_', ' '))} {words}"
 
 
 Traced = Page | Document | Assertion | Question | Chunk | Entity

@@ -81,9 +81,13 @@ def _svg(figure: Figure) -> str:
 
 
 def histogram(scores: Sequence[float], threshold: float, words: Words = EN) -> str:
-    """Quality scores (0 to 5, bins of 0.25) with the threshold above which a document is kept."""
+    """Quality scores (0 to 5) with the threshold above which a document is kept.
+
+    Scores have one decimal, so that a bin holds two of them and no score lies on a border, where it
+    would count with the higher ones: 2.9 and 3.0, 3.1 and 3.2.
+    """
     figure, axes = _new(_WIDTH, 2.8)
-    bins = [i * 0.25 for i in range(21)]
+    bins = [i * 0.2 - 0.15 for i in range(27)]
     below = [s for s in scores if s <= threshold]
     above = [s for s in scores if s > threshold]
     axes.hist(
@@ -96,7 +100,7 @@ def histogram(scores: Sequence[float], threshold: float, words: Words = EN) -> s
     axes.axvline(threshold, color="#c8553d", linewidth=1.2, linestyle="--")
     axes.set_xlabel(words["quality_score"])
     axes.set_ylabel(words.term("documents"))
-    axes.set_xlim(0, 5)
+    axes.set_xlim(bins[0], bins[-1])
     axes.legend(frameon=False, loc="upper left")
     return _svg(figure)
 

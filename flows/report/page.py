@@ -16,7 +16,8 @@ from corpus.errors import TerminalError
 from corpus.ids import canonical_json
 from flows import accounting, comparison, summary
 from flows.files import put_whole
-from flows.report import data, figures
+from flows.parameters import STAGES
+from flows.report import data, figures, gates
 from flows.report.debates import Debates, write_debates
 from flows.report.explorer import Explorer, write_explorer
 from flows.report.places import document_page, in_chinese, listed_documents
@@ -80,6 +81,8 @@ def render(content: Mapping[str, Any], words: Words = EN, other: str = "") -> st
         str(url).startswith(("http://", "https://")) and ".test/" not in url
     )
     environment.filters["term"] = lambda code: _term(words, code)
+    environment.filters["judged"] = lambda name: gates.judged(name, words)
+    environment.filters["found"] = lambda check: gates.found(check, words, lambda code: _term(words, code))
     environment.filters["amount"] = comparison.number
     environment.filters["signed"] = comparison.signed
     tables: dict[str, list[Evaluation]] = content["evaluations"]
@@ -109,6 +112,7 @@ def _content(runtime: Runtime, run_id: str, stages: dict[str, Any], beside: Besi
     return {
         "compared": compared,
         "checks": checks,
+        "stage_names": STAGES,
         "groups": [group for group in comparison.GROUPS if group != "checks"],
         "trails": {key: document_page(key) for key, _ in listed},
         "status": summary.status(catalogue),

@@ -34,12 +34,13 @@ _CAS = re.compile(r"(?<!\d)\d{2,7}-\d{2}-\d(?!\d)")
 
 @dataclass(frozen=True)
 class Passage:
-    """A quote in its place. ``label``: what it is quoted for."""
+    """A quote in its place. ``relation``, ``label``: what it is quoted for."""
 
     before: str
     quote: str
     after: str
     label: str = ""
+    relation: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,21 +55,25 @@ class Source:
 
 @dataclass(frozen=True)
 class View:
-    """One side of an item, or its whole: a heading, facts about it as (label, text), quotes, sources."""
+    """One side of an item, or its whole: a heading, facts about it as (label, text), quotes, sources.
+
+    ``conditions``: of a value, as (code, text).
+    """
 
     heading: str
     facts: list[tuple[str, str]] = field(default_factory=list)
     passages: list[Passage] = field(default_factory=list)
     source: Source | None = None
     others: list[Source] = field(default_factory=list)
+    conditions: list[tuple[str, str]] = field(default_factory=list)
 
 
-def passage(text: str, start: int, end: int, label: str = "") -> Passage:
+def passage(text: str, start: int, end: int, label: str = "", relation: str = "") -> Passage:
     """A span of a text with what stands around it."""
     before, after = max(0, start - _ROOM), min(len(text), end + _ROOM)
     return Passage(
         ("…" if before else "") + _BLANK_LINES.sub("\n", text[before:start]), text[start:end],
-        _BLANK_LINES.sub("\n", text[end:after]) + ("…" if after < len(text) else ""), label,
+        _BLANK_LINES.sub("\n", text[end:after]) + ("…" if after < len(text) else ""), label, relation,
     )  # fmt: skip
 
 
@@ -186,10 +191,10 @@ def _any_document(session: Session, side: Side) -> str:
 
 
 def _quoted(document: Document, stated: Assertion) -> Passage:
-    label = f"{stated.relation}: {stated.object}"
+    label, relation = stated.object, stated.relation
     if document.version_id == stated.version_id:
-        return passage(document.text, stated.start, stated.end, label)
-    return Passage("", stated.quote, "", label)
+        return passage(document.text, stated.start, stated.end, label, relation)
+    return Passage("", stated.quote, "", label, relation)
 
 
 # --- disagreements ---------------------------------------------------------------------------------
@@ -202,7 +207,6 @@ def conflict_views(session: Session, finding: Finding) -> dict[str, View]:
 
 def _value_view(session: Session, side: Stated) -> View:
     facts = [("si", side.in_si)] if side.in_si else []
-    facts += [("condition", f"{name}: {text}") for name, text in sorted(side.conditions.items())]
     if side.page_quote and side.page_quote != side.quote:
         facts.append(("page_quote", side.page_quote))
     document = session.get(Document, side.document)
@@ -210,7 +214,9 @@ def _value_view(session: Session, side: Stated) -> View:
     shown = [_quoted(document, stated)] if document is not None and stated is not None else []
     passages = [Passage(p.before, p.quote, p.after) for p in shown] or [Passage("", side.quote, "")]
     others = [source(session, other) for other in side.others[:_MOST_QUOTES]]
-    return View(side.words, facts, passages, Source(side.title or side.url, side.url, side.kind), others)
+    conditions = [(name, str(text)) for name, text in sorted(side.conditions.items())]
+    place = Source(side.title or side.url, side.url, side.kind)
+    return View(side.words, facts, passages, place, others, conditions)
 
 
 # --- questions ------------------------------------------------------------------------------------------

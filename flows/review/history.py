@@ -13,7 +13,9 @@ from sqlalchemy.orm import Session
 from corpus import reviews
 from corpus.catalogue.tables import EntityDecision, ReviewDecision
 from corpus.curating import decided as documents
+from flows.review import naming
 from flows.review.queues import PAGE_SIZE, Wanted
+from flows.review.words import LANGUAGES
 from kg import decided, decisions
 
 
@@ -107,8 +109,10 @@ def _about(queue: str, detail: dict[str, Any]) -> str:
         case "documents":
             return str(detail.get("title") or detail.get("url", ""))
         case "conflicts":
+            what = str(detail.get("what", ""))
+            measured = " / ".join(dict.fromkeys(naming.topic(what, language) for language in LANGUAGES))
             sides = " | ".join(str(detail[side]["shown"]) for side in ("left", "right") if side in detail)
-            return f"{detail.get('name') or detail.get('substance', '')}, {str(detail.get('what', '')).replace('_', ' ')}: {sides}"
+            return f"{detail.get('name') or detail.get('substance', '')}, {measured}: {sides}"
         case "questions":
             return str(detail.get("question", ""))
         case "identity":

@@ -27,7 +27,7 @@ from corpus.catalogue.tables import Document, EntityDecision, Question, ReviewDe
 from corpus.curating import decided as documents
 from corpus.errors import PlatformError, SettingsError, TransientError
 from corpus.ids import digest
-from flows.review import evidence, history, queues
+from flows.review import evidence, history, naming, queues
 from flows.review.guard import Guard, Tokens, cookies, user_of
 from flows.review.words import LANGUAGES, WORDS, Language, preferred
 from kg import decided, decisions
@@ -66,7 +66,10 @@ class Given:
     def wanted(self) -> queues.Wanted:
         """What of a queue is asked for."""
         return queues.Wanted(
-            self.text("q")[:_LONGEST_WORDS].strip(), self.text("kind")[:128], max(1, self.number("page", 1))
+            self.text("q")[:_LONGEST_WORDS].strip(),
+            self.text("kind")[:128],
+            max(1, self.number("page", 1)),
+            self.language,
         )
 
     def text(self, name: str) -> str:
@@ -181,10 +184,15 @@ class Review:
         def t(key: str, **parts: Any) -> str:
             return words[key].format(**parts) if parts else words[key]
 
+        def code(key: object, condition: str = "") -> str:
+            if condition:
+                return naming.condition(condition, str(key), given.language)
+            return naming.code(str(key), given.language)
+
         query = [(name, value) for name, value in given.request.query_params.multi_items() if name != "lang"]
         other: Language = "en" if given.language == "zh" else "zh"
         page = self.environment.get_template(template).render(
-            t=t, code=lambda key: words.get(str(key), str(key)), lang=given.language,
+            t=t, code=code, difference=lambda finding: naming.difference(finding, given.language), lang=given.language,
             other=f"?{urlencode([*query, ('lang', other)])}", other_language=other,
             token=self.tokens.of(given.request), by=given.by, by_fixed=bool(self.options.auth),
             read_only=self.options.read_only, queues=queues.QUEUES,

@@ -22,6 +22,8 @@ from corpus.curating.decided import DecidedStep
 from corpus.curating.records import CLEAN, REFINE, SCORE
 from corpus.stages import StageContext, Step, needs_work
 from flows.parameters import STAGES
+from flows.review import naming
+from flows.review.words import LANGUAGES, Language
 from kg.conflicts import Finding, find
 from kg.decided import (
     DroppedQuestionsStep,
@@ -71,11 +73,12 @@ class Listing:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What of a queue is asked for: words, a kind, which page."""
+    """What of a queue is asked for: words, a kind, which page, in which language values are told."""
 
     words: str = ""
     kind: str = ""
     page: int = 1
+    language: Language = "en"
 
 
 class Kept(Generic[T]):
@@ -221,10 +224,11 @@ class Computed:
         rows = []
         for key, name, finding in self.disagreements(session):
             entry = Entry(
-                key, f"{name}: {finding.what.replace('_', ' ')}", "", finding.what.split(" ")[0],
-                f"{finding.sides}  ({finding.said})",
+                key, f"{name}: {naming.topic(finding.what, wanted.language)}", "", finding.what.split(" ")[0],
+                f"{finding.sides}  ({naming.difference(finding, wanted.language)})",
             )  # fmt: skip
-            sources = f"{finding.left.title} {finding.right.title} {finding.subject}"
+            both = " ".join(naming.topic(finding.what, language) for language in LANGUAGES)
+            sources = f"{finding.left.title} {finding.right.title} {finding.subject} {both}"
             if wanted.words.casefold() in f"{entry.title} {entry.said} {sources} {key}".casefold():
                 rows.append(entry)
         return _cut(rows, wanted, self._found.age)

@@ -148,7 +148,6 @@ _WORDS: dict[str, tuple[str, str]] = {
     "called": ("现用名", "Called"),
     "names": ("名称", "Names"),
     "si": ("SI", "SI"),
-    "condition": ("条件", "Condition"),
     "page_quote": ("页面原文", "The page's own words"),
     "score": ("质量分", "Score"),
     "flags": ("标记", "Flags"),

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -236,3 +237,31 @@ def test_lowered_robots_and_gone_pages_after_several_refreshes(tmp_path: Path) -
         assert ground.fates()["/b"] == ("excluded", "robots")
         ground.crawl(origin, "run-3")
         assert ground.fates()["/a"] == ("gone", "http_404")
+
+
+@pytest.mark.parametrize("status", [404, 410])
+def test_a_page_that_comes_back_in_time_is_not_gone_and_counts_from_the_start(
+    tmp_path: Path, status: int
+) -> None:
+    with serve() as site:
+        name = quote("/苯")
+        site.index("/a", name)
+        site.page("/a", article("a"))
+        ground = Ground.at(tmp_path)
+        origin = source(site, tombstone_after=2)
+        found = []
+        for number, there in enumerate((True, False, True, False, False)):
+            if there:
+                site.page(name, article("苯"))
+            else:
+                site.page(name, "", status=status)
+            ground.crawl(origin, f"run-{number}")
+            found.append(ground.fates()[name])
+        assert found == [
+            ("kept", ""),
+            ("kept", "stale"),
+            ("kept", ""),
+            ("kept", "stale"),
+            ("gone", f"http_{status}"),
+        ]
+        assert ground.fates()["/a"] == ("kept", "")

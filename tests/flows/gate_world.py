@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +15,12 @@ from corpus.catalogue.tables import Check, Document, LedgerRow, Page
 from flows import execution
 from flows.gates import judging
 from flows.parameters import RefreshParameters
+from flows.report import gates
+from flows.report.page import _term
+from flows.report.words import WORDS
 from flows.runtime import open_runtime
 from flows.settings import Settings
+from tests.flows.report_text import left_in_english
 
 Fill = Callable[[Any], None]
 
@@ -96,8 +102,25 @@ def run(
                 finally:
                     found = current.gates.found[stage]
         except Exception as error:
-            return Ran({(row.name, row.scope): row for row in found}, error)
-        return Ran({(row.name, row.scope): row for row in found})
+            return _ran(found, error)
+        return _ran(found)
+
+
+def _ran(found: list[Check], error: Exception | None = None) -> Ran:
+    for row in found:
+        same_in_chinese(row)
+    return Ran({(row.name, row.scope): row for row in found}, error)
+
+
+def same_in_chinese(row: Check) -> None:
+    """Prove that the Chinese report says of a check what the catalogue does: no English, every figure."""
+    chinese = str(gates.found(row, WORDS["zh"], lambda code: _term(WORDS["zh"], code)))
+    english = str(gates.found(row, WORDS["en"], lambda code: _term(WORDS["en"], code)))
+    assert left_in_english(f"<p>{chinese}</p>") == [], row.message
+    assert re.search("[\u3400-\u9fff]", chinese), chinese
+    assert not english.startswith(row.name)
+    figures = [sorted(re.findall(r"[−+]?\d[\d.]*", html.unescape(said))) for said in (chinese, english)]
+    assert figures[0] == figures[1], (chinese, english)
 
 
 def settings(folder: Path, **sections: Any) -> Settings:

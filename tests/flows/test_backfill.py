@@ -8,6 +8,9 @@ import re
 import shutil
 import signal
 import threading
+import time
+from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import select, text, update
 from typer.testing import CliRunner
 
 from corpus.catalogue import Catalogue
@@ -42,7 +45,10 @@ from flows.settings import Settings
 from tests.corpus.archived_pages import Sent, archive
 from tests.corpus.test_curate_stage import html, sheet_page
 from tests.flows.conftest import Command
-from tests.servers.model_server import ModelServer, Request
+from tests.flows.killing import alive, children, held, url
+from tests.flows.test_gate_suspends import call
+from tests.servers.model_server import ModelServer, Reply, Request
+from tests.servers.prefect_api import prefect_api
 
 MONTHS = [datetime(2024, month, 5, tzinfo=UTC) for month in (1, 2, 3)]
 SHEETS = [
@@ -50,6 +56,9 @@ SHEETS = [
     ("en", "toluene", "108-88-3"), ("en", "ethyl acetate", "141-78-6"), ("zh", "盐酸", "7647-01-0"),
 ]  # fmt: skip
 SOURCES = ("made-up-a", "made-up-b")
+
+
+COMMAND = {"HCHEM_CHUNKS__METHODS": '["fixed","sentence"]', "HCHEM_CHUNKS__SCORE": "false"}
 
 
 class Short(BackfillParameters):
@@ -311,8 +320,7 @@ def test_a_step_of_another_version_makes_partitions_stale(made: Made, tmp_path: 
 
 def test_a_killed_backfill_goes_on_to_the_same_bytes(made: Made, tmp_path: Path) -> None:
     data = made.copy(tmp_path)
-    given = {"HCHEM_CHUNKS__METHODS": '["fixed","sentence"]', "HCHEM_CHUNKS__SCORE": "false"}
-    command = Command(data, given)
+    command = Command(data, COMMAND)
     process = command.start("backfill", "--direct", "--to-stage", "curate")
     assert process.stderr is not None
     for line in process.stderr:
@@ -327,6 +335,129 @@ def test_a_killed_backfill_goes_on_to_the_same_bytes(made: Made, tmp_path: Path)
         assert set(done.partitions.values()) == {"ok"}
         assert contents(runtime.catalogue) == made.whole
         assert "running" not in states(runtime).values()
+
+
+# --- cancelled in Prefect --------------------------------------------------------------------------
+
+
+_CANCELLED_IN_S = 10.0
+_SLACK_S = 5.0  # of a machine that does other things too
+
+
+@pytest.mark.prefect
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_backfill_cancelled_in_prefect_leaves_nothing_behind_and_goes_on(
+    made: Made, tmp_path: Path
+) -> None:
+    """A model that never answers holds the first partition up; the state is set as the pages do."""
+    data, api = made.copy(tmp_path), prefect_api()
+    with ModelServer(lambda request: Reply("{}", delay_s=600)) as server:
+        model = {"score_document": {"model": "m", "base_url": server.base_url}}
+        command = Command(
+            data, {**COMMAND, "PREFECT_API_URL": api, "HCHEM_MODELS__SKILLS": json.dumps(model)}
+        )
+        serving = command.start("serve")
+
+        def until(found: Callable[[], Any]) -> Any:
+            deadline = time.monotonic() + 300
+            while not (it := found()):
+                assert serving.poll() is None, serving.communicate()
+                assert time.monotonic() < deadline, "waited in vain"
+                time.sleep(0.2)
+            return it
+
+        try:
+            named = {"deployments": {"name": {"any_": ["ad-hoc"]}}, "flows": {"name": {"any_": ["backfill"]}}}
+            deployment = until(lambda: call(f"{api}/deployments/filter", named))[0]["id"]
+            asked = {
+                "parameters": {"parameters": {"to_stage": "curate", "yes": True}},
+                "state": {"type": "SCHEDULED"},
+            }
+            run = f"{api}/flow_runs/{call(f'{api}/deployments/{deployment}/create_flow_run', asked)['id']}"
+            until(lambda: server.requests)
+            below = children(serving.pid)
+            with open_runtime(settings=settings_of(data)) as runtime:
+                assert "running" in states(runtime).values()
+            call(f"{run}/set_state", {"state": {"type": "CANCELLING"}})
+            began = time.monotonic()
+            until(lambda: not any(alive(child) for child in below))
+            assert time.monotonic() - began < _CANCELLED_IN_S + _SLACK_S
+            until(lambda: call(run)["state"]["type"] != "CANCELLING")
+            assert call(run)["state"]["type"] == "CANCELLED"
+            parts = {"flow_runs": {"parent_flow_run_id": {"any_": [run.rsplit("/", 1)[1]]}}}
+            found = call(f"{api}/flow_runs/filter", parts)
+            assert {part["state"]["type"] for part in found} == {"COMPLETED", "CANCELLED"}
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(serving.pid, signal.SIGKILL)
+            serving.communicate()
+    assert held(url(command)) == []
+    with open_runtime(settings=settings_of(data)) as runtime:
+        assert set(states(runtime).values()) == {"pending"}
+        with runtime.catalogue.reading() as db:
+            assert {row.message for row in db.scalars(select(SourcePeriod))} == {"interrupted"}
+        done = fill(runtime, only_missing=True)
+        assert set(done.partitions.values()) == {"ok"}
+        assert contents(runtime.catalogue) == made.whole
+
+
+# --- several processes -------------------------------------------------------------------------------
+
+
+_NOTE = "CREATE TRIGGER note_{event} AFTER {event} ON ledger BEGIN INSERT INTO written VALUES (NEW.step, NEW.item_id, NEW.run_id); END"
+
+
+def _written(catalogue: Catalogue) -> dict[str, Counter[tuple[str, str]]]:
+    """How often each item of a divided step was recorded, by run; the database itself has noted it."""
+    found: dict[str, Counter[tuple[str, str]]] = {}
+    with catalogue.engine.connect() as connection:
+        for step, item, run_id in connection.execute(text("SELECT step, item_id, run_id FROM written")):
+            if partitions.is_divided(step):
+                found.setdefault(run_id, Counter())[step, item] += 1
+    return found
+
+
+@pytest.mark.slow
+def test_processes_share_the_partitions_and_only_a_failed_one_is_done_again(
+    made: Made, tmp_path: Path
+) -> None:
+    data = made.copy(tmp_path)
+    catalogue = Catalogue.open(f"sqlite:///{data}/catalogue.db")
+    with catalogue.engine.begin() as connection:
+        connection.execute(text("CREATE TABLE written (step TEXT, item_id TEXT, run_id TEXT)"))
+        for event in ("INSERT", "UPDATE"):
+            connection.execute(text(_NOTE.format(event=event)))
+    lost = select(Page).where(Page.source == "made-up-b", Page.fetched_at < MONTHS[1])
+    with catalogue.writing() as db:
+        broken = {page.document_id: page.warc_offset for page in db.scalars(lost)}
+        db.execute(update(Page).where(Page.document_id.in_(broken)).values(warc_offset=10**9))
+    command = Command(data, COMMAND)
+    arguments = ("backfill", "--direct", "--to-stage", "curate", "--parallel", "2")
+    told = command.run(*arguments, code=1).stderr
+    assert "1 of 6 partitions failed: made-up-b/2024-01" in told
+    with open_runtime(settings=settings_of(data)) as runtime:
+        found = states(runtime)
+    assert found.pop("made-up-b/2024-01") == "failed"
+    assert (len(found), set(found.values())) == (5, {"ok"})
+    first = _written(catalogue)
+    with catalogue.writing() as db:
+        for document, offset in broken.items():
+            db.execute(update(Page).where(Page.document_id == document).values(warc_offset=offset))
+
+    command.run(*arguments, "--only-failed")
+    written = _written(catalogue)
+    catalogue.close()
+    [(run_id, again)] = [(one, items) for one, items in written.items() if one not in first]
+    assert {n for items in written.values() for n in items.values()} == {1}  # nothing is done twice in a run
+    # cleaning rests on templates, which the page that came back changes; everything else is done for it alone
+    assert {item for step, item in again if step in ("curate.score", "curate.refine")} == set(broken)
+    with open_runtime(settings=settings_of(data)) as runtime:
+        assert set(states(runtime).values()) == {"ok"}
+        with runtime.catalogue.reading() as db:
+            assert db.get_one(SourcePeriod, ("made-up-b", "2024-01")).run_id == run_id
+        fill(runtime)
+        assert contents(runtime.catalogue) == made.whole
 
 
 # --- what it costs -----------------------------------------------------------------------------------

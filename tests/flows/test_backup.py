@@ -238,6 +238,36 @@ def test_a_hostile_member_is_refused_before_anything_is_written(
     _refused(tmp_path, "is not a whole backup")
 
 
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (("reports/a", "reports/a/b.html"), "'reports/a' as a file and as a folder"),
+        (("reports/a/b.html", "reports/a"), "'reports/a' as a file and as a folder"),
+        (("warc/" + "苯" * 100,), "too long for a file system"),
+        (("warc" + "/ab" * 400,), "too long for a file system"),
+    ],
+    ids=["file-first", "folder-first", "long-part", "long-path"],
+)
+def test_listed_members_that_no_file_system_takes_are_refused_by_name(
+    names: tuple[str, ...], said: str, data: Path, tmp_path: Path
+) -> None:
+    _back_up(tmp_path / "b.tar.gz")
+
+    def put(members: list[Any]) -> list[Any]:
+        *kept, (info, body) = members
+        listed = json.loads(body)
+        for name in names:
+            added, content = _member(name)
+            listed["members"][name] = {"size": 10, "sha256": hashlib.sha256(content).hexdigest()}
+            kept.append((added, content))
+        return [*kept, (info, json.dumps(listed).encode())]
+
+    _rewrite(tmp_path / "b.tar.gz", put)
+    _refused(tmp_path, said)
+    with pytest.raises(PlatformError, match=said):
+        backup.check(tmp_path / "b.tar.gz", _quiet)
+
+
 def _rewrite(path: Path, change: Callable[[list[Any]], list[Any]]) -> None:
     with tarfile.open(path) as tar:
         members = [(info, (tar.extractfile(info) or io.BytesIO()).read()) for info in tar]

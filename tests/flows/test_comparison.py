@@ -134,7 +134,9 @@ def test_the_command_compares_and_says_what_it_cannot(catalogue: Catalogue) -> N
     asked = json.loads(runner.invoke(app, ["runs", "show", "--json"]).stdout)
     assert asked["compared_with"] == "r1"
     assert [c["name"] for c in asked["checks"]] == ["kept_share", "empty_crawl"]
-    for given, said in ((["r1"], None), (["r", "r5"], "beginning of"), (["zz"], "no run")):
+    both = "no run 'zz'; no run 'qq'; see: hchem runs list"
+    refused = ((["r1"], None), (["r", "r5"], "beginning of"), (["zz"], "no run"), (["zz", "qq"], both))
+    for given, said in refused:
         error = runner.invoke(app, ["runs", "diff", *given]).exception
         assert (error is None) == (said is None), given
         if said is not None:

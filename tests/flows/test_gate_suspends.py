@@ -147,6 +147,7 @@ def test_a_run_is_suspended_and_goes_on_with_the_decision(served: Served) -> Non
     assert state["name"] == "Suspended"
     run = served.row(flow_run)
     assert (run.state, list(run.stages)) == ("suspended", ["acquire"])
+    assert call(f"{served.api}/flow_runs/{flow_run}")["name"] == f"refresh {run.run_id}"
     assert "pages_drop: 1000 → " in run.message
     with served.catalogue.reading() as db:
         assert db.get(Lease, "run") is None  # others may run meanwhile
@@ -166,6 +167,8 @@ def test_a_run_is_suspended_and_goes_on_with_the_decision(served: Served) -> Non
     after = served.row(flow_run)
     assert (after.run_id, after.state, list(after.stages)) == (run.run_id, "completed", ["acquire", "curate"])
     assert after.stages["acquire"] == run.stages["acquire"]
+    names = {row["name"] for row in call(f"{served.api}/flow_runs/filter", {})}
+    assert names >= {f"{flow} {run.run_id}" for flow in ("refresh", "acquire", "curate")}
     with served.catalogue.reading() as db:
         assert db.scalar(select(func.max(Page.visited_at))) == crawled  # nothing was asked for again
         query = select(Check).where(Check.run_id == run.run_id, Check.name == "pages_drop", Check.scope == "")

@@ -161,7 +161,9 @@ def test_since_is_a_date_or_how_long_ago(given: str, moment: datetime) -> None:
     assert restriction.moment_of(given, NOW) == moment
 
 
-@pytest.mark.parametrize("given", ["2026-13-01", "7", "7 days", "-7d", "99999w", "昨天", "2026-12-01", "1969-12-31", ""])
+@pytest.mark.parametrize(
+    "given", ["2026-13-01", "7", "7 days", "-7d", "99999w", "昨天", "2026-12-01", "1969-12-31", ""]
+)
 def test_what_is_no_moment_of_the_past_is_refused(given: str) -> None:
     with pytest.raises(SettingsError, match="--since"):
         restriction.moment_of(given, NOW)

@@ -6,7 +6,10 @@ import io
 import re
 
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from flows import console
 
@@ -39,3 +42,41 @@ def test_elsewhere_a_line_says_the_same(capsys: pytest.CaptureFixture[str]) -> N
         "graph.extract nothing to",
     ]
     assert "1/1" in lines[1]
+
+
+def _piped(table: Table, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    shown = io.StringIO()
+    console._Console(file=shown, highlight=False).print(table)
+    return shown.getvalue().splitlines()
+
+
+def test_a_table_in_a_pipe_is_a_line_per_row_and_not_as_wide_as_its_widest_cell(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = Table(title="run 1", caption="2 of 2")
+    for heading in ("step", "to do", "reasons", "seconds"):
+        table.add_column(heading, justify="right" if heading == "to do" else "left")
+    long = ", ".join(f"reason_{number} {number}" for number in range(60))
+    table.add_row("curate.clean", "5", "质量分过低 1", "0.3")
+    table.add_row("图谱", "12", long, "1.0")
+    table.add_row("[bold]a[/bold]", "", Text("[kept]\nhere"), "")
+    assert _piped(table, monkeypatch) == [
+        "run 1",
+        "step          to do  reasons                       seconds",
+        "curate.clean      5  质量分过低 1                  0.3",
+        f"图谱             12  {long}  1.0",
+        "a                    [kept] here",
+        "2 of 2",
+    ]
+
+
+def test_columns_ask_for_a_drawn_table_of_that_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table("step", "reasons")
+    table.add_row("curate.clean", "质量分过低 " * 20)
+    shown = io.StringIO()
+    monkeypatch.setenv("COLUMNS", "40")
+    console._Console(file=shown, highlight=False).print(table)
+    lines = shown.getvalue().splitlines()
+    assert "┃" in lines[1]
+    assert {cell_len(line) for line in lines} == {40}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import Assertion, Chunk, Document, Page, Question
 from corpus.errors import SettingsError
 from flows.cli import build
+from flows.commands import trace as trace_command
 from flows.report.data import funnel
 
 TEXT = "甲醇的闪点为11 ℃。\n甲醇的沸点为64.7 ℃。\n禁配物：强氧化剂。\n"
@@ -121,6 +123,28 @@ def test_an_id_may_be_cut_short_and_text_of_pages_steers_no_terminal(catalogue: 
     shown = CliRunner().invoke(build(["trace"]), ["trace", "e1"]).output
     assert "\x1b" not in shown
     assert r"\x1b[2J" in shown
+
+
+def test_what_is_shown_is_fields_and_no_data_structure(catalogue: Catalogue) -> None:
+    for item in ("e1", "ab03", "c0b", "d0c0"):
+        ended = CliRunner().invoke(build(["trace"]), ["trace", item])
+        assert ended.exit_code == 0, (ended.output, ended.exception)
+        assert not re.search(r"[{}]|\[['\"\]]|\bNone\b|\bFalse\b", ended.output), ended.output
+        assert all(line.rstrip() == line and not line.endswith(":") for line in ended.output.splitlines())
+    shown = CliRunner().invoke(build(["trace"]), ["trace", "e2"]).output
+    start, end = _place(FACTS["ab03"][2])
+    assert f"  document d0c0; at {start}–{end}; “{FACTS['ab03'][2]}”; https://x/0\n" in shown
+
+
+def test_a_field_that_holds_rows_is_shown_row_by_row(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"id": "f1", "method": "fixed", "value": 0.5, "low": None, "n": 3}]
+    trace_command._show({"evaluation": {"asked": True, "why": "", "figures": rows}, "scored_by": None})
+    assert capsys.readouterr().out.splitlines() == [
+        "evaluation: asked yes",
+        "evaluation, figures: 1",
+        "  f1; fixed; value 0.5; n 3",
+        "scored by: –",
+    ]
 
 
 def test_the_funnel_says_what_became_of_every_page(catalogue: Catalogue) -> None:

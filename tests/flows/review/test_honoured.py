@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,7 +31,7 @@ from corpus.names import normalise_name
 from corpus.settings import CorpusSettings, QualitySettings
 from corpus.stage import curate_stage
 from corpus.stages import Stage, StageContext, pending, run_step
-from flows.review import history, queues
+from flows.review import history, naming, queues
 from kg import decided
 from kg.conflicts import Finding, find
 from kg.decided import DroppedQuestionsStep, OverruleStep, conflict_key, settled, sides_of, stale_questions
@@ -381,6 +382,24 @@ def test_a_decision_that_overrules_what_another_lets_stand_is_told_before_it_is_
     with resolved.reading() as session:
         rows = {row.item_id: row for row in reviews.standing(session, "conflicts")}
     assert rows[conflict_key(second)].detail["although"] == [made]
+
+
+def test_a_disagreement_is_told_in_the_language_of_the_visitor(resolved: Catalogue) -> None:
+    from tests.flows.review.test_guard import Visitor
+
+    key, finding = a_conflict(resolved)
+    visitor = Visitor(resolved)
+    for path in ("/conflicts", f"/conflicts/{key}"):
+        chinese, english = visitor.get(f"{path}?lang=zh").text, visitor.get(f"{path}?lang=en").text
+        assert "闪点" in chinese
+        assert naming.difference(finding, "zh") in chinese
+        own = re.sub(r"(?s)<blockquote.*?</blockquote>", "", chinese)  # quotes are in their page's language
+        assert not re.search(r" apart|>[^<]*flash point|HAS_MEASUREMENT", own)
+        assert "flash point" in english
+        assert finding.said in english
+    assert f"/conflicts/{key}" not in visitor.get("/conflicts?q=%E6%B2%B8%E7%82%B9x&lang=zh").text
+    for words in ("闪点", "flash+point"):
+        assert f"/conflicts/{key}" in visitor.get(f"/conflicts?q={words}&lang=zh").text
 
 
 def test_neither_and_both(resolved: Catalogue) -> None:
