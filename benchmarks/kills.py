@@ -25,6 +25,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -68,7 +69,8 @@ def main() -> None:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - pytest.fail too; every point gets its row
-            row["fault"] = f"{type(error).__name__}: {error}"[:600]
+            line = traceback.extract_tb(error.__traceback__)[-1].line
+            row["fault"] = f"{type(error).__name__}: {error or line}"[:600]
         row["seconds"] = round(time.monotonic() - began, 1)
         with state.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
@@ -180,7 +182,7 @@ def _through_prefect(command: Command, point: Point, seconds: float) -> str:
 def _submit(api: str, stage: str) -> str:
     def found() -> list[dict[str, Any]]:
         asked = {"deployments": {"name": {"any_": ["weekly"]}}}
-        answer: list[dict[str, Any]] = httpx.post(f"{api}/deployments/filter", json=asked, timeout=60).json()
+        answer: list[dict[str, Any]] = _post(f"{api}/deployments/filter", asked)
         return answer
 
     _wait(lambda: bool(found()))
@@ -188,8 +190,17 @@ def _submit(api: str, stage: str) -> str:
         "parameters": {"parameters": {"from_stage": stage, "to_stage": stage}},
         "state": {"type": "SCHEDULED"},
     }
-    made = httpx.post(f"{api}/deployments/{found()[0]['id']}/create_flow_run", json=body, timeout=60)
-    return str(made.raise_for_status().json()["id"])
+    return str(_post(f"{api}/deployments/{found()[0]['id']}/create_flow_run", body)["id"])
+
+
+def _post(url: str, body: dict[str, Any]) -> Any:
+    """The server's answer; while its database is locked it says 503, and Prefect's clients ask again too."""
+    for _ in range(20):
+        answer = httpx.post(url, json=body, timeout=60)
+        if answer.status_code != 503:
+            break
+        time.sleep(1)
+    return answer.raise_for_status().json()
 
 
 def _at_work(command: Command) -> bool:
