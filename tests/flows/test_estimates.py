@@ -379,7 +379,7 @@ def test_the_table_fits_eighty_columns(
         monkeypatch.setitem(vars(entry.estimate), "cost", 1234.56)
         monkeypatch.setitem(vars(entry.estimate), "cost_limit", 123_456.0)
     capsys.readouterr()
-    monkeypatch.setattr(planning, "out", type(planning.out)(width=80, highlight=False))
+    monkeypatch.setenv("COLUMNS", "80")
     planning.show_forecast(found)
     lines = capsys.readouterr().out.splitlines()
     told = [line for line in lines if len(line.split("  ")) > 1]  # of the table; sentences are never broken
