@@ -15,6 +15,7 @@ import re
 import shutil
 import sqlite3
 import tempfile
+import time
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -44,6 +45,7 @@ _TAGS = "tags.json"
 _PROJECTIONS = ("graph", "vectors")
 _STAGING, _REPLACED = ".restoring-", ".replaced-"
 _SETTINGS_COPY = "restored-hchem.toml"
+_OLD_S = 86_400.0  # longer than any backup takes
 _STARS = "********"
 _UNIT = 1_000_000  # progress is in MB
 _ARCHIVE_LEASE = "archive"
@@ -161,12 +163,24 @@ def _check_target(path: Path, data_dir: Path) -> None:
 
 
 def _clear_leftovers(path: Path, mine: Path) -> None:
-    """Remove what killed backups to the same place left; the lease says that none is at work."""
-    for left in (*path.parent.glob(f".{path.name}.snapshot-*"), *path.parent.glob(f".{path.name}.partial-*")):
+    """Remove what killed backups left in the folder: to the same file, since the lease says that none is at work, and to
+    others once it is old, since those may be of another data directory and at work."""
+    old = time.time() - _OLD_S
+    for left in (*path.parent.glob(".*.snapshot-*"), *path.parent.glob(".*.partial-*")):
+        if not left.name.startswith(f".{path.name}.") and (_modified(left) or old) >= old:
+            continue
         if left.is_dir() and left != mine:
             shutil.rmtree(left, ignore_errors=True)
         elif left.is_file():
             left.unlink(missing_ok=True)
+
+
+def _modified(path: Path) -> float:
+    """Seconds of the epoch; 0 for what is gone."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 @contextmanager

@@ -199,7 +199,23 @@ class _Counting(RawIOBase):
         return data
 
 
-def _read(path: Path, count: Count = lambda n: None) -> Iterator[tuple[str, IO[bytes], int]]:
+_FAULTS = (tarfile.TarError, EOFError, zlib.error, UnicodeError, gzip.BadGzipFile)
+
+
+class _Member:
+    """A member's bytes; what is wrong with the file shows where they are read, and is raised as what it is."""
+
+    def __init__(self, path: Path, stream: IO[bytes]) -> None:
+        self._path, self._stream = path, stream
+
+    def read(self, size: int = -1) -> bytes:
+        try:
+            return self._stream.read(size)
+        except _FAULTS as error:
+            raise _broken(self._path, str(error) or type(error).__name__) from error
+
+
+def _read(path: Path, count: Count = lambda n: None) -> Iterator[tuple[str, _Member, int]]:
     """Members in order, each refused unless it is a plain file of a known name."""
     seen: set[str] = set()
     folders: set[str] = set()
@@ -222,11 +238,9 @@ def _read(path: Path, count: Count = lambda n: None) -> Iterator[tuple[str, IO[b
                 stream = tar.extractfile(info)
                 if stream is None:
                     raise _broken(path, f"{name!r} is no file")
-                yield name, stream, info.size
-    except (tarfile.TarError, EOFError, zlib.error, UnicodeError) as error:
+                yield name, _Member(path, stream), info.size
+    except _FAULTS as error:
         raise _broken(path, str(error) or type(error).__name__) from error
-    except gzip.BadGzipFile as error:
-        raise _broken(path, str(error)) from error
     except FileNotFoundError as error:
         if error.filename == str(path):
             raise TerminalError(f"backup {path} does not exist", reason="usage") from error
@@ -249,7 +263,7 @@ def _checked(path: Path, info: tarfile.TarInfo) -> str:
     return name
 
 
-def _manifest(path: Path, stream: IO[bytes], size: int) -> Manifest:
+def _manifest(path: Path, stream: _Member, size: int) -> Manifest:
     if size > _MOST_LISTED:
         raise _broken(path, "its list is too long")
     try:
@@ -265,7 +279,7 @@ def _manifest(path: Path, stream: IO[bytes], size: int) -> Manifest:
         raise _broken(path, "its list cannot be read") from error
 
 
-def _drain(stream: IO[bytes], put: Callable[[bytes], None]) -> str:
+def _drain(stream: _Member, put: Callable[[bytes], None]) -> str:
     state = hashlib.sha256()
     while data := stream.read(_BLOCK):
         state.update(data)

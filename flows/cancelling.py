@@ -8,6 +8,7 @@ the run agree; a run that is given up has its state set on the server.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +18,7 @@ from uuid import UUID
 
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import State
-from prefect.exceptions import TerminationSignal
+from prefect.exceptions import CancelledRun, TerminationSignal
 from prefect.states import Cancelled, Crashed
 
 from flows.stopping import ABANDONED, RunStoppedError, Watch
@@ -38,11 +39,17 @@ def prepare(watch: Watch, flow_run_ids: Sequence[str], *, served: bool) -> None:
     """
     _watches[:] = [watch]
     if served:
+        logging.getLogger("prefect.engine").addFilter(_no_fault)
         watch.supervisor, watch.exit_code = (
             os.getppid(),
             0,
         )  # the state is told; another code would mean a crash
     watch.last_words.append(lambda: _patiently(lambda: settle(list(flow_run_ids), _state(watch))))
+
+
+def _no_fault(record: logging.LogRecord) -> bool:
+    """False for the traceback with which Prefect's engine tells that a flow was cancelled."""
+    return not (record.exc_info and isinstance(record.exc_info[1], CancelledRun))
 
 
 def stoppable(run: Callable[[], Any]) -> Any:

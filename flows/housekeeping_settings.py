@@ -13,6 +13,7 @@ class HousekeepingSettings(BaseModel):
     keep_days: int = Field(
         default=180,
         ge=0,
+        le=36_500,
         description="Age in days below which nothing is removed: contents of pages that newer ones replaced, pages "
         "that are gone, answers of superseded skill versions, reports of single pages",
     )

@@ -75,7 +75,7 @@ class StageParameters(BaseModel):
             "limit": self.limit,
             "sources": tuple(self.sources),
             "chemicals": tuple(self.chemicals),
-            "since": moment_of(self.since, now()) if self.since else None,
+            "since": moment_of(self.since, now()) if self.since is not None else None,
         }
 
     def overrides(self) -> dict[str, Any] | None:
@@ -133,7 +133,7 @@ class BackfillParameters(StageParameters):
     @model_validator(mode="after")
     def _sound(self) -> BackfillParameters:
         RefreshParameters(from_stage=self.from_stage, to_stage=self.to_stage)
-        if self.since or self.limit or self.archive:
+        if self.since is not None or self.limit or self.archive:
             raise ValueError("a backfill is restricted by periods: since, limit and archive are not for it")
         if self.only_missing and self.only_failed:
             raise ValueError("only_missing or only_failed, not both")

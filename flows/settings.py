@@ -117,7 +117,7 @@ class FlowSettings(PartitionSettings, OperationSettings):
         default=0.5, gt=0, le=1, description="A step fails when more than this share of its items failed"
     )
     lease_s: float = Field(
-        default=120.0, ge=10, description="Age after which a dead run's lease is taken over"
+        default=120.0, ge=10, le=86_400, description="Age after which a dead run's lease is taken over"
     )
     keep_versions: int = Field(
         default=8,

@@ -440,9 +440,10 @@ def rows(version: Path, name: str) -> Iterator[dict[str, Any]]:
 def _check_tag(name: str) -> None:
     """A tag is a name that no version id and no pointer can be taken for."""
     plain = name.replace("-", "").replace("_", "").replace(".", "")
-    if not plain.isalnum() or len(name) > 64 or name in (CURRENT, PREVIOUS):
+    if not plain.isalnum() or len(name) > 64 or name.startswith("-") or name in (CURRENT, PREVIOUS):
+        shown = name if len(name) <= 64 else f"{name[:64]}…"
         raise SettingsError(
-            f"{name!r} is no tag: letters, digits, '-', '_' and '.', at most 64, not {CURRENT} or {PREVIOUS}"
+            f"{shown!r} is no tag: letters, digits, '-' (not the first), '_' and '.', at most 64, not {CURRENT} or {PREVIOUS}"
         )
     if len(name) >= 4 and set(name) <= set("0123456789abcdef"):
         raise SettingsError(f"{name!r} looks like the id of a version; choose another tag")

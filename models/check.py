@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -33,9 +34,15 @@ class Pong(BaseModel):
     ok: bool
 
 
-def check_endpoints(models: Models) -> list[Finding]:
-    """Check chat, embedding and perplexity endpoints, each once; embedded backends are loaded."""
-    findings = [_chat(models, resolved, skills) for resolved, skills in _endpoints(models)]
+def check_endpoints(models: Models, tell: Callable[[str], None] = lambda line: None) -> list[Finding]:
+    """Check chat, embedding and perplexity endpoints, each once; embedded backends are loaded.
+
+    ``tell`` hears before each chat endpoint what is waited for and how long.
+    """
+    findings = []
+    for resolved, skills in _endpoints(models):
+        tell(f"asking {resolved.model} at {resolved.base_url}, for at most {resolved.timeout_s:g} s a try")
+        findings.append(_chat(models, resolved, skills))
     embeddings = models.settings.embeddings
     purposes = {embeddings.backend("cohesion"): "cohesion", embeddings.backend("index"): "index"}
     for backend, purpose in sorted(purposes.items()):

@@ -100,7 +100,9 @@ def restore(
 def gc(
     keep_days: Annotated[
         int | None,
-        typer.Option("--keep-days", min=0, help="Age below which nothing goes (housekeeping.keep_days)."),
+        typer.Option(
+            "--keep-days", min=0, max=36_500, help="Age below which nothing goes (housekeeping.keep_days)."
+        ),
     ] = None,
     dry_run: _DryRun = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print plain data.")] = False,

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from flows.commands import model_batches, model_estimate, model_presets, try_skill
-from flows.console import out
+from flows.console import err, out
 from flows.settings import load_settings
 from flows.skills import ABSENT
 from models.registry import Models
@@ -69,7 +69,7 @@ def check() -> None:
 
     models = Models(load_settings().models)
     try:
-        findings = check_endpoints(models)
+        findings = check_endpoints(models, lambda line: err.print(line, markup=False, soft_wrap=True))
     finally:
         models.close()
     if not models.settings.configured():

@@ -72,7 +72,9 @@ def found(check: Found, words: Words, term: Callable[[str], Markup]) -> Markup:
     """The sentence of a check without the gate's name; ``term`` gives a code's name in the language."""
     label = f"{check.name} ({check.scope})" if check.scope else check.name
     said = check.message.removeprefix(f"{label}: ")
-    return (_in_chinese(said, term) if words.language == "zh" else None) or escape(said)
+    if words.language != "zh":
+        return escape(said)
+    return _in_chinese(said, term) or Markup('<span translate="no" lang="en">{}</span>').format(said)
 
 
 def _in_chinese(said: str, term: Callable[[str], Markup]) -> Markup | None:

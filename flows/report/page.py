@@ -24,6 +24,7 @@ from flows.report.places import document_page, in_chinese, listed_documents
 from flows.report.trails import Trails, write_trails
 from flows.report.words import EN, LANGUAGES, WORDS, Words
 from flows.runtime import Runtime
+from flows.visible import visible
 
 _PACKAGES = (
     "hchemsafety", "prefect", "scrapy", "neo4j", "openai", "sqlalchemy", "pydantic", "lxml", "pymilvus", "arcadedb-embedded",
@@ -73,6 +74,7 @@ def render(content: Mapping[str, Any], words: Words = EN, other: str = "") -> st
         loader=PackageLoader("flows.report"),
         autoescape=select_autoescape(["html", "j2"]),
         undefined=StrictUndefined,
+        finalize=visible,
         trim_blocks=True,
         lstrip_blocks=True,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -11,7 +10,6 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 import structlog
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 from starlette.applications import Starlette
@@ -30,6 +28,7 @@ from corpus.ids import digest
 from flows.review import evidence, history, naming, queues
 from flows.review.guard import Guard, Tokens, cookies, user_of
 from flows.review.words import LANGUAGES, WORDS, Language, preferred
+from flows.visible import visible
 from kg import decided, decisions
 from kg.settings import ExtractionSettings
 
@@ -37,7 +36,6 @@ log = structlog.get_logger("hchem.review")
 _LARGEST_FORM = 64_000  # bytes
 _LARGEST_PAGE = 1_000_000
 _LONGEST_WORDS = 200
-_HIDDEN = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}  # controls, marks of direction, halves of characters
 _COOKIE_AGE = 365 * 24 * 3600
 
 
@@ -104,7 +102,7 @@ class Review:
         self.style = (files("flows.review") / "templates" / "review.css").read_text(encoding="utf-8")
         self.environment = Environment(
             loader=PackageLoader("flows.review"), autoescape=True, undefined=StrictUndefined,
-            trim_blocks=True, lstrip_blocks=True, finalize=_shown,
+            trim_blocks=True, lstrip_blocks=True, finalize=visible,
             auto_reload=False,  # a page and its words are of one version
         )  # fmt: skip
         self.environment.filters["link"] = safe_link
@@ -510,15 +508,6 @@ async def _form(request: Request) -> dict[str, str] | None:
     except (ClientDisconnect, ValueError):
         return None
     return dict(pairs)
-
-
-def _shown(value: Any) -> Any:
-    """Text of pages with what would steer a browser's lines, or hide, written as its code."""
-    if isinstance(value, Markup) or not isinstance(value, str) or (value.isascii() and value.isprintable()):
-        return value
-    return "".join(
-        f"‹U+{ord(c):04X}›" if unicodedata.category(c) in _HIDDEN and c not in "\n\t" else c for c in value
-    )
 
 
 def safe_link(url: str) -> str:

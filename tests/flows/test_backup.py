@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import random
 import resource
 import shutil
 import sqlite3
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import tarfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -124,9 +126,17 @@ def _rows(catalogue: Catalogue) -> dict[str, list[tuple[Any, ...]]]:
 def test_a_backup_comes_back_with_the_same_rows_and_files_and_without_secrets(
     data: Path, tmp_path: Path
 ) -> None:
-    (tmp_path / ".b.tar.gz.partial-dead").write_bytes(b"of a backup that was killed")
+    for name, age_s in (
+        (".b.tar.gz.partial-dead", 0),
+        (".other.partial-old", 100_000),
+        (".other.partial-new", 0),
+    ):
+        (tmp_path / name).write_bytes(b"of a backup that was killed, or of one that is at work")
+        os.utime(tmp_path / name, (time.time() - age_s,) * 2)
+    (tmp_path / ".other.snapshot-old").mkdir()
+    os.utime(tmp_path / ".other.snapshot-old", (time.time() - 100_000,) * 2)
     manifest = _back_up(tmp_path / "b.tar.gz")
-    assert not list(tmp_path.glob(".b.tar.gz*"))
+    assert sorted(path.name for path in tmp_path.glob(".*")) == [".other.partial-new"]
     assert set(manifest.members) == {
         "catalogue.db", "warc/s-1-00001.warc.gz", "reports/report.html", "settings/hchem.toml",
     }  # fmt: skip
@@ -299,6 +309,18 @@ def test_a_damaged_backup_is_refused_before_anything_is_written(
     else:
         _rewrite(path, lambda members: _damaged(damage, members))
     _refused(tmp_path, "is not a whole backup")
+
+
+def test_a_backup_that_ends_within_a_large_member_is_refused(data: Path, tmp_path: Path) -> None:
+    """Its end shows while a member is read, not between two."""
+    (data / "reports").mkdir(exist_ok=True)
+    (data / "reports/large.html").write_bytes(random.Random(1).randbytes(5_000_000))
+    _back_up(tmp_path / "whole.tar.gz")
+    whole = (tmp_path / "whole.tar.gz").read_bytes()
+    (tmp_path / "b.tar.gz").write_bytes(whole[: len(whole) // 2])
+    _refused(tmp_path, "is not a whole backup")
+    with pytest.raises(PlatformError, match="is not a whole backup"):
+        backup.check(tmp_path / "b.tar.gz", _quiet)
 
 
 def _damaged(damage: str, members: list[Any]) -> list[Any]:

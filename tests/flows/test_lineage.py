@@ -460,7 +460,7 @@ def test_the_report_speaks_each_language_alone(catalogue: Catalogue, tmp_path: P
                           high=0.6, n=2, unit="share of evidence characters", setting={"language": "all"}))  # fmt: skip
         for n, why in enumerate(("low_score", "needs_browser", "search_page")):
             db.add(Document(document_id=f"out{n}", page_id=f"pout{n}", source="sample", url=f"https://x/{n}", identity=f"x/{n}",
-                            title="标题 title", state="rejected", reason=why, score=1.0))  # fmt: skip
+                            title="标题 title\u202e\u2066", state="rejected", reason=why, score=1.0))  # fmt: skip
     with open_runtime() as runtime:
         english = report.write(runtime, "r2", stages)
     chinese = english.with_name("report.zh.html")
@@ -469,6 +469,8 @@ def test_the_report_speaks_each_language_alone(catalogue: Catalogue, tmp_path: P
     assert left_in_chinese(en) == []
     assert 'href="report.zh.html"' in en
     assert 'href="report.html"' in zh
+    assert not {"\u202e", "\u2066"} & {*zh, *en}
+    assert "‹U+202E›" in zh
     assert "质量分过低" in zh
     assert "low score" in en
     # the same figures in both, and the comparison with the run before

@@ -263,6 +263,7 @@ def test_cancel_and_retry(platform: Platform, person: Person) -> None:
         print(f"cancelled after {seconds:.1f} s")
         stages = {stage["state"]["type"] for stage in platform.stages(run["id"])}
         assert stages == {"COMPLETED", "CANCELLED"}  # none goes on in the pages
+        assert "CancelledRun" not in platform.said()
         person.open(f"/runs/flow-run/{run['id']}", "Cancelled")
         person.picture("cancelled")
         assert held(url(platform.command)) == []
