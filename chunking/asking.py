@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from chunking.answering import NOT_FOUND, AnswerIn, AnswerOut, AnswerQuestion, Passage, topic_terms
 from chunking.evaluation.settings import EvaluationSettings, VectorSettings
+from chunking.held import Held, held_denial, reaction_asked
 from chunking.index import ChunkVectors, VectorIndex, lost_methods
 from chunking.lexical import LexicalIndex
 from chunking.matters import Asked, Lexicon
@@ -62,6 +63,7 @@ _LIMITED = {
 _MEDIA = frozenset(
     {"7732-18-5"}
 )  # water: what something dissolves in or is put out with, beside another substance
+_REACT = re.compile(r"反应|反應|作用|react|incompatib|禁配|禁忌", re.IGNORECASE)
 _CJK = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 
 
@@ -202,18 +204,29 @@ def ask(
     if asked is not None and not subject:
         asked = replace(asked, matters=())
     offline = models.is_offline(AnswerQuestion.name)
+    reaction = reaction_asked(question) is not None
 
     def attempt(search: _Search) -> _Attempt:
         form, context = pages.found(search, subject)
         given = answer_input(question, language, context, pages.forest, lexical, pages.titles, chunks.titles)
         given = replace(given, asked=asked, only_labelled=search.only_labelled)
         value, refused = _answer(given, models)
+        if offline and reaction and not _REACT.search("".join(quote.quote for quote in value.quotes)):
+            value = AnswerOut(found=False, answer="")  # words on water alone do not say what reacts with it
         with catalogue.reading() as session:
             citations = _citations(session, value, context.nodes) if value.found else ()
         return _Attempt(form, context, value, pages.placed(citations), refused)
 
+    used = {"form": "fact", "embedder": None, "budget": budget, "tokens": 0,
+            "counter": models.token_counter_name, "chunks": 0, "merges": 0}  # fmt: skip
+    by_fact = Reply(question, "", "offline", True, (), label, used)
     progress("answering")
+    if offline and (reply := _of_denial(catalogue, by_fact, subjects, chunks, languages)):
+        return reply
     made = _first_answer(attempt, _searches(question, language, asked, offline=offline))
+    lost = not offline and not made.found and not made.refused
+    if lost and (reply := _of_denial(catalogue, by_fact, subjects, chunks, languages)):
+        return reply
     text = made.value.answer if made.found else NOT_FOUND[language]
     if made.refused:
         text = _REFUSED[language].format(made.refused)
@@ -226,12 +239,17 @@ def ask(
         "chunks": len(made.context.nodes),
         "merges": made.context.merges,
     }
-    cited = {languages.get(citation.document_id, "")[:2] for citation in made.citations}
-    note = _FROM_OTHER[language] if cited == {_OTHER[language]} else ""
+    note = _note(language, made.citations, languages)
     if not made.found and not made.refused and (limits := scopes(question)):
         note = _LIMITED[language].format("、".join(limits) if language == "zh" else ", ".join(limits))
     source = "offline" if offline else "model"
     return Reply(question, text, source, made.found, made.citations, label, retrieval, made.refused, note)
+
+
+def _note(language: str, citations: Sequence[Citation], languages: Mapping[str, str]) -> str:
+    """That all citations are from pages in the other language, else ""."""
+    cited = {languages.get(citation.document_id, "")[:2] for citation in citations}
+    return _FROM_OTHER[language] if cited == {_OTHER[language]} else ""
 
 
 @dataclass(frozen=True)
@@ -475,4 +493,39 @@ def _citations(session: Session, value: AnswerOut, nodes: list[ChunkRecord]) -> 
                 chunk_id=node.chunk_id,
             )
         )
+    return tuple(found)
+
+
+def _of_denial(
+    catalogue: Catalogue, blank: Reply, subjects: Subjects, chunks: ChunkSet, languages: Mapping[str, str]
+) -> Reply | None:
+    """The reply of held denials to a question of a reaction; None where it is another, or none is held."""
+    language = language_of(blank.question)
+    with catalogue.reading() as session:
+        held = held_denial(session, blank.question, language, subjects)
+        if held is None:
+            return None
+        cited = _cited(session, held, chunks)
+    return replace(blank, answer=held.answer, citations=cited, note=_note(language, cited, languages))
+
+
+def _cited(session: Session, held: Held, chunks: ChunkSet) -> tuple[Citation, ...]:
+    """The quotes of held assertions, each with the chunk that it begins in ("" where no chunk has it)."""
+    found: list[Citation] = []
+    for fact in held.facts:
+        document = session.get_one(Document, fact.document_id)
+        chunk = next(
+            (
+                leaf.chunk_id
+                for leaf in chunks.leaves
+                if leaf.document_id == fact.document_id and leaf.start <= fact.start < leaf.end
+            ),
+            "",
+        )
+        found.append(
+            Citation(
+                fact.document_id, fact.version_id, document.url, document.title, fact.start, fact.end,
+                fact.quote, chunk,
+            )
+        )  # fmt: skip
     return tuple(found)

@@ -58,6 +58,25 @@ def _asked_width() -> int:
     return int(asked) if asked.isdigit() else 0
 
 
+def whole(table: Table, *headings: str) -> Table:
+    """The table with these columns as wide as they are, and numbers never cut: what a person types or compares.
+
+    Call it when the rows are in. The other columns fold where the terminal is narrow.
+    """
+    for column in table.columns:
+        column.overflow = "fold"
+        said = [_plain(cell) for cell in column.cells]
+        if column.header in headings:
+            parts = [line for cell in (_plain(column.header), *said) for line in cell.splitlines()]
+        elif column.justify == "right":  # its heading may go over several lines
+            parts = [*_plain(column.header).split(), *said]
+        else:
+            column.min_width = max(map(cell_len, _plain(column.header).split()), default=1)
+            continue
+        column.width = max(map(cell_len, parts), default=1)
+    return table
+
+
 def plain(table: Table) -> list[str]:
     """A table as lines without a frame: title, heads, a line per row, caption; columns are two spaces apart.
 
@@ -85,8 +104,11 @@ def plain(table: Table) -> list[str]:
 
 def _words(cell: RenderableType) -> str:
     """What a cell says, on one line."""
-    said = cell.plain if isinstance(cell, Text) else Text.from_markup(str(cell)).plain
-    return " ".join(said.split())
+    return " ".join(_plain(cell).split())
+
+
+def _plain(cell: RenderableType) -> str:
+    return cell.plain if isinstance(cell, Text) else Text.from_markup(str(cell)).plain
 
 
 out = _Console(highlight=False)
@@ -169,7 +191,7 @@ def show_summary(
         table.add_row(label, text)
     out.print(table)
     show_evaluation(catalogue)
-    if stages and summary.unchanged(stages):
+    if stages and summary.unchanged(stages) and not figures["absent"]:
         out.print("Nothing had changed since the last run; only the sources were asked again.")
 
 
@@ -185,6 +207,9 @@ def show_evaluation(catalogue: Catalogue, table_name: str = "main") -> None:
     table = Table(
         title=f"Evaluation by chunking method (n = {n} questions; intervals in the report)",
         title_justify="left",
+        box=None,
+        padding=(0, 1),
+        pad_edge=False,
     )
     table.add_column("method")
     for metric in metrics:
@@ -192,7 +217,7 @@ def show_evaluation(catalogue: Catalogue, table_name: str = "main") -> None:
     for row in rows:
         cells = [_cell(row[metric]) for metric in metrics]
         table.add_row(row["method"], *cells)
-    out.print(table)
+    out.print(whole(table, "method"))
 
 
 def _cell(figure: Any) -> str:

@@ -21,7 +21,7 @@ from corpus.catalogue.tables import (
     Question,
     Run,
 )
-from flows import backlog
+from flows import backlog, projections
 from kg.stage import current_snapshot
 
 QUESTION_KINDS = ("single_hop", "multi_hop", "aggregative", "boolean")
@@ -31,7 +31,8 @@ DOCUMENT_STATES = ("kept", "rejected", "duplicate", "review", "failed", "pending
 def status(catalogue: Catalogue, settings: dict[str, Any] | None = None) -> dict[str, Any]:
     """The figures of ``hchem status --json`` (architecture, "Settings and command").
 
-    ``settings``: those of now, as plain data; they may put stages behind.
+    ``settings``: those of now, as plain data; they may put stages behind, and they say where the projections
+    are that ``absent`` names where they are not there.
     """
     with catalogue.reading() as db:
         pages = _counts(db, select(Page.state, func.count()).group_by(Page.state))
@@ -69,6 +70,7 @@ def status(catalogue: Catalogue, settings: dict[str, Any] | None = None) -> dict
             "last_run": _last_run(db),
             "gates": gates(db),
             "behind": backlog.behind(catalogue, settings),
+            "absent": [] if settings is None else projections.absent(db, settings),
         }
 
 
@@ -190,7 +192,7 @@ def lines(figures: dict[str, Any], stages: dict[str, Any]) -> list[tuple[str, st
         ("rejected because", why or "–"),
         ("reference entries", f"{figures['references']} (of published lists, beside the documents)"),
         ("assertions", str(figures["assertions"])),
-        ("graph", f"{figures['graph']['nodes']} nodes, {figures['graph']['relationships']} relationships"),
+        ("graph", _graph_line(figures)),
         ("questions", _joined(figures["questions"])),
         ("chunks", _joined(figures["chunks"])),
         ("model calls", f"{figures['models']['calls']} (served from store {figures['models']['cached']})"),
@@ -203,7 +205,18 @@ def lines(figures: dict[str, Any], stages: dict[str, Any]) -> list[tuple[str, st
     ]
     last = figures["last_run"] or {}
     late = backlog.described(figures["behind"], running=last.get("state") == "running")
-    return [*result, ("behind", late)] if late else result
+    gone = projections.described(figures["absent"])
+    return [
+        *result,
+        *([("behind", late)] if late else []),
+        *([("to be made again", gone)] if gone else []),
+    ]
+
+
+def _graph_line(figures: dict[str, Any]) -> str:
+    counts = f"{figures['graph']['nodes']} nodes, {figures['graph']['relationships']} relationships"
+    gone = any(entry["what"] == "graph" for entry in figures["absent"])
+    return f"{counts} when it was last loaded; not loaded here" if gone else counts
 
 
 def _pages_line(figures: dict[str, Any]) -> str:

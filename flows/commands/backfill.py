@@ -26,7 +26,7 @@ from flows.commands.pipeline import (
     prepared,
     run_on_server,
 )
-from flows.console import ProgressDisplay, err, out, show_summary
+from flows.console import ProgressDisplay, err, out, show_summary, whole
 from flows.parameters import BackfillParameters
 from flows.planning import context_of, show_forecast
 from flows.runtime import Runtime, open_runtime
@@ -173,7 +173,7 @@ def _show_choice(choice: Choice, *, acquires: bool) -> None:
         for group in choice.groups:
             figures = (len(group.chemicals), group.links, group.missing, group.failed)
             table.add_row(group.source, group.name, group.state, *map(str, figures))
-        out.print(table)
+        out.print(whole(table, "source", "group", "state"))
         out.print(
             "Groups are chosen again when the query links are made, partitions when the pages are there."
         )
@@ -190,7 +190,7 @@ def _table(
     caption = None if past is None else _caption([standing.state for standing in rows], names)
     table = Table(title=title, title_justify="left", caption=caption, caption_justify="left")
     for heading in ("source", "period", "state"):
-        table.add_column(heading, no_wrap=heading != "source")
+        table.add_column(heading)
     for heading in ("pages", "failed", *names):
         table.add_column(heading, justify="right")
     if past is not None:
@@ -202,7 +202,7 @@ def _table(
         if past is not None:
             cells.append(_last(past.get((place.source, place.period))))
         table.add_row(place.source, place.period, standing.state, *cells)
-    return table
+    return whole(table, "source", "period", "state")
 
 
 _STATES = {

@@ -76,6 +76,7 @@ def restore(
     Examples: hchem restore hchem.tar.gz --into data2 | hchem restore hchem.tar.gz --verify-only
     """
     from flows import backup as work
+    from flows import projections
     from flows.backup_format import SETTINGS
     from flows.settings import load_settings
 
@@ -91,6 +92,7 @@ def restore(
         return
     err.print("the graph and the vector index are not part of a backup: `hchem refresh` makes them again")
     if settings.graph.uri is not None:
+        projections.mark_restored(settings.data_dir)
         err.print("the graph on the server of your settings may hold another state: `hchem graph rebuild`")
     if SETTINGS in manifest.members:
         err.print("the settings file of then is beside the data as restored-hchem.toml; it is not in force")

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from corpus.catalogue.tables import Chemical, ChemicalName
 from corpus.errors import SettingsError
-from flows.console import out
+from flows.console import out, whole
 from flows.runtime import open_runtime
 from flows.settings import Settings
 
@@ -53,7 +53,7 @@ def list_chemicals(
         for row in rows:
             typer.echo(json.dumps(row, ensure_ascii=False))
         return
-    table = Table()
+    table = Table(box=None, padding=(0, 2, 0, 0))
     for column in ("key", "English", "Chinese", "formula", "UN", "on lists"):
         table.add_column(column, overflow="fold")
     for row in rows:
@@ -66,7 +66,7 @@ def list_chemicals(
             ", ".join(row["lists"]),
         )
         table.add_row(*(Text(str(cell)) for cell in cells))
-    out.print(table)
+    out.print(whole(table, "key"))
     out.print(f"{min(limit, total)} of {total} substances")
 
 

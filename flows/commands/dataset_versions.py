@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from flows.console import err, out
+from flows.console import err, out, whole
 
 if TYPE_CHECKING:
     from kg.versions import Change
@@ -64,12 +64,16 @@ def versions(as_json: _AsJson = False) -> None:
     if not found:
         err.print("no versions yet; `hchem refresh` or `hchem dataset snapshot` takes one")
         return
-    table = Table("version", "taken (UTC)", "documents", "facts", "questions", "MB", "tags")
+    table = Table(box=None, padding=(0, 1), pad_edge=False)
+    for heading in ("version", "taken (UTC)", "documents", "facts", "questions", "MB", "tags"):
+        table.add_column(
+            heading, justify="left" if heading in ("version", "taken (UTC)", "tags") else "right"
+        )
     for version in found:
         rows = (str(version.rows.get(f"{name}.jsonl", 0)) for name in ("corpus", "triples", "qa"))
-        size = f"{version.bytes / 1e6:.1f}"
-        table.add_row(version.id, version.taken_at[:19], *rows, size, ", ".join(version.tags))
-    out.print(table)
+        size, taken = f"{version.bytes / 1e6:.1f}", version.taken_at[:19].replace("T", " ")
+        table.add_row(version.id, taken, *rows, size, ",\n".join(version.tags))
+    out.print(whole(table, "version", "tags"))
 
 
 def diff(

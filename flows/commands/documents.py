@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from corpus.catalogue.tables import Document
 from corpus.errors import SettingsError
 from corpus.lookup import by_beginning
-from flows.console import out
+from flows.console import out, whole
 from flows.runtime import open_runtime
 
 app = typer.Typer()
@@ -40,7 +40,7 @@ def list_documents(
         query = query.where(Document.state == state)
     shown_kind = Document.kind == _REFERENCE if references else Document.kind != _REFERENCE
     every, query = query, query.where(shown_kind)
-    table = Table()
+    table = Table(box=None, padding=(0, 2, 0, 0))
     for column in ("document", "title", "language", "score", "state", "url"):
         table.add_column(column, overflow="fold")
     with open_runtime() as runtime, runtime.catalogue.reading() as db:
@@ -50,7 +50,7 @@ def list_documents(
             score = "" if row.score is None else f"{row.score:.1f}"
             shown = f"{row.state} {row.reason}".strip()
             table.add_row(row.document_id, row.title[:60], row.language, score, shown, row.url)
-    out.print(table)
+    out.print(whole(table, "document", "language", "score"))
     if references:
         out.print(f"{min(limit, total)} of {total} reference entries")
         return

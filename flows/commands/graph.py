@@ -81,6 +81,7 @@ def verify(
 @app.command()
 def rebuild() -> None:
     """Drop the graph and load all of it from the catalogue. Example: hchem graph rebuild"""
+    from flows import projections
     from flows.runtime import open_runtime
     from kg.store import GraphStore
     from kg.sync import rebuild as load
@@ -88,6 +89,7 @@ def rebuild() -> None:
     with open_runtime() as runtime, GraphStore.connect(runtime.settings.graph, runtime.data_dir) as store:
         done = load(runtime.catalogue, store)
         snapshot, _ = store.content_hash()
+        projections.mark_loaded(runtime.data_dir)
     typer.echo(
         f"{done.nodes_created} nodes and {done.relationships_created} relationships, snapshot {snapshot}"
     )

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from corpus.catalogue import leases
 from corpus.errors import SettingsError
-from flows.console import err, out
+from flows.console import err, out, whole
 from flows.runtime import Runtime, open_runtime
 from models.client.batch import BatchQueue
 from models.protocols import BatchJob
@@ -44,7 +44,7 @@ def list_jobs(
         state = f"{job.state} ({job.status})" if job.status else job.state
         answered, since = f"{job.answered:,} of {job.total:,}", f"{job.created_at:%m-%d %H:%M}"
         table.add_row(job.job_id[:_SHORT], state, answered, since, job.model, job.detail)
-    out.print(table)
+    out.print(whole(table, "job"))
 
 
 @app.command()

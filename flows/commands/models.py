@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from flows.commands import model_batches, model_estimate, model_presets, try_skill
-from flows.console import err, out
+from flows.console import err, out, whole
 from flows.settings import load_settings
 from flows.skills import ABSENT
 from models.registry import Models
@@ -35,9 +35,9 @@ def show(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = 
     if as_json:
         typer.echo(json.dumps(describe(settings), ensure_ascii=False, indent=2))
         return
-    table = Table(title="Skills", title_justify="left")
+    table = Table(title="Skills", title_justify="left", box=None, padding=(0, 1), pad_edge=False)
     for column in ("skill", "model", "endpoint", "parameters", "draws", "transport", "key", "price in/out"):
-        table.add_column(column, overflow="fold", no_wrap=column in ("skill", "draws", "key"))
+        table.add_column(column)
     for row in describe(settings)["skills"]:
         parameters = ", ".join(f"{name}={value}" for name, value in row["parameters"].items())
         price = row["price"]
@@ -54,7 +54,7 @@ def show(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = 
             shown,
         )
         table.add_row(*cells)
-    out.print(table)
+    out.print(whole(table, "skill", "model", "draws", "key"))
     for name, value in describe(settings)["others"].items():
         out.print(f"{name}: {value}", markup=False)
 

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from corpus.catalogue.tables import Document, Page
 from corpus.errors import SettingsError
-from flows.console import out
+from flows.console import out, whole
 from flows.runtime import open_runtime
 from flows.settings import load_settings
 
@@ -58,7 +58,7 @@ def list_pages(
         table.add_column(heading, overflow="fold")
     for row in rows[:limit]:
         table.add_row(row.page_id[:12], row.state, row.reason, row.role, Text(row.url))
-    out.print(table)
+    out.print(whole(table, "id", "state", "role"))
 
 
 def _check_source(session: Session, source: str, settings: CrawlSettings) -> None:
@@ -230,7 +230,7 @@ def _show_clusters(found: list[dict[str, Any]], total: int) -> None:
             Text(first if len(first) <= _INSTANCE else first[:_INSTANCE] + "…"),
             Text(entry["examples"][0] if entry["examples"] else ""),
         )
-    out.print(table)
+    out.print(whole(table, "id"))
 
 
 _INSTANCE = 60

@@ -13,7 +13,7 @@ from corpus.catalogue.tables import Failure, Run
 from corpus.errors import SettingsError
 from flows import accounting, comparison
 from flows.comparison import Comparison
-from flows.console import out
+from flows.console import out, whole
 from flows.runtime import open_runtime
 from flows.words import visible
 
@@ -27,9 +27,9 @@ _CHECK_FIGURES = (
 @app.command("list")
 def list_runs(limit: Annotated[int, typer.Option(min=1, help="How many of the newest.")] = 20) -> None:
     """List the newest runs. Example: hchem runs list --limit 5"""
-    table = Table()
+    table = Table(box=None, padding=(0, 2, 0, 0))
     for column in ("run", "flow", "state", "started (UTC)", "seconds", "message"):
-        table.add_column(column)
+        table.add_column(column, justify="right" if column == "seconds" else "left")
     with open_runtime() as runtime, runtime.catalogue.reading() as db:
         for row in db.scalars(select(Run).order_by(Run.started_at.desc()).limit(limit)):
             seconds = f"{(row.finished_at - row.started_at).total_seconds():.0f}" if row.finished_at else "–"
@@ -41,7 +41,7 @@ def list_runs(limit: Annotated[int, typer.Option(min=1, help="How many of the ne
                 seconds,
                 row.message[:80],
             )
-    out.print(table)
+    out.print(whole(table, "run", "flow", "state"))
 
 
 @app.command()
@@ -88,7 +88,8 @@ def show(
                 )
             )
             return
-        table = Table(title=f"run {row.run_id} ({row.flow}): {row.state} {row.message}", title_justify="left")
+        title = f"run {row.run_id} ({row.flow}): {row.state} {row.message}"
+        table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
         for column in ("step", "to do", "states", "reasons", "made", "seconds"):
             table.add_column(column)
         for stage in row.stages.values():
@@ -98,7 +99,7 @@ def show(
                     for name in ("states", "reasons", "counts")
                 ]
                 table.add_row(step, str(counts["pending"]), *cells, f"{counts['wall_seconds']:.1f}")
-        out.print(table)
+        out.print(whole(table, "step"))
         if asked := accounting.table(row.stages):
             out.print(asked)
         for note in row.settings.get("preset_notes", []):
@@ -173,7 +174,7 @@ def _print(found: Comparison) -> None:
         for row in rows[:_SHOWN]:
             figures = (comparison.number(row.old), comparison.number(row.new), comparison.signed(row.change))
             table.add_row(visible(row.place), visible(row.what), *figures)
-        out.print(table)
+        out.print(whole(table, "where"))
         if len(rows) > _SHOWN:
             out.print(f"… and {len(rows) - _SHOWN} more (--json shows all)", markup=False)
     out.print(f"{found.same} figures are the same.", markup=False)

@@ -13,7 +13,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from flows.console import out
+from flows.console import out, whole
 from flows.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def list_sources(as_json: Annotated[bool, typer.Option("--json", help="Print JSO
         if source.tls_exceptions:
             about += f"\ncertificates not checked: {', '.join(source.tls_exceptions)}"
         table.add_row(name, source.kind, " ".join(source.languages), "yes" if name in enabled else "", about)
-    out.print(table)
+    out.print(whole(table, "name"))
 
 
 @app.command("check")

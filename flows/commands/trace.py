@@ -8,23 +8,28 @@ from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from corpus.catalogue.tables import Assertion, Chunk, Document, Entity, Page, Partition, Question
+from corpus.catalogue.tables import Assertion, Chunk, Document, Entity, LedgerRow, Page, Partition, Question
 from corpus.errors import SettingsError
 from corpus.lookup import encodable, one_by_beginning
 from flows import lineage
 from flows.console import out
+from flows.report.said import sentence
 from flows.runtime import Runtime, open_runtime
 from flows.words import visible
 
 app = typer.Typer()
 _SHOWN = 10
+_SET_IN = 2  # blanks before the further lines of what wraps
 _COLUMNS = (
     Document.document_id, Page.page_id, Assertion.assertion_id, Question.question_id, Chunk.chunk_id,
 )  # fmt: skip
 _CANDIDATES = 6
+_FIRST_LOOK = "curate.profile"  # what every page passes that may become a document
+_FOR_LINKS = {"search": "a search or listing page", "sitemap": "a sitemap"}  # by a page's role
 _PLAIN = {  # fields whose value says what it is
     "id", "key", "step", "fact", "question", "kind", "method", "label", "state", "skill", "url", "relation",
 }  # fmt: skip
@@ -61,7 +66,7 @@ def trace(
             ]
             head = _head(found) | _of_question(db, found, runtime)
             if not traces:
-                raise SettingsError(f"{item!r} has no document any more: what it came from is gone")
+                raise SettingsError(_without_document(db, item, found))
         page = _page_of(runtime, found, traces) if open_page else None
     if as_json:
         told = {**head, "traces": []} if not traces else None
@@ -75,6 +80,22 @@ def trace(
             _show(entry)
     if page is not None:
         webbrowser.open(page)
+
+
+def _without_document(db: Session, given: str, found: Traced) -> str:
+    """Why nothing came of what was found: it was never a document, or its document is gone."""
+    gone = f"{given!r} has no document any more: what it came from is gone"
+    if not isinstance(found, Page):
+        return gone
+    what = f"{given!r} is {_FOR_LINKS.get(found.role, 'a page')} of {found.source} ({found.url})"
+    if found.state == "kept" and found.role in _FOR_LINKS:
+        return f"{what}, read for its links only: it never becomes a document"
+    if found.state == "gone" or db.get(LedgerRow, (_FIRST_LOOK, found.page_id)) is not None:
+        return gone
+    state = f"{found.state} {found.reason}".strip()
+    if found.state == "kept":
+        return f"{what} that is not curated yet: hchem run curate"
+    return f"{what} that is no document ({state})"
 
 
 def _page_of(runtime: Runtime, found: Traced, traces: list[dict[str, Any]]) -> str:
@@ -101,7 +122,7 @@ def _show(entry: dict[str, Any]) -> None:
         # rows inside of it are no field of one line
         within = [n for n, held in value.items() if isinstance(held, list)] if isinstance(value, dict) else []
         rest = {n: held for n, held in value.items() if n not in within} if within else value
-        out.print(visible(f"{heading}: {_words(rest)}"), markup=False, soft_wrap=True)
+        _print(f"{heading}: {_words(rest)}")
         for inner in within:
             if value[inner]:
                 _show_rows(f"{heading}, {inner}", value[inner])
@@ -110,9 +131,20 @@ def _show(entry: dict[str, Any]) -> None:
 def _show_rows(heading: str, rows: list[Any]) -> None:
     out.print(f"{heading}: {len(rows)}")
     for row in rows[:_SHOWN]:
-        out.print("  " + visible(_words(row)), markup=False, soft_wrap=True)
+        _print(_words(row), indent=2)
     if len(rows) > _SHOWN:
         out.print(f"  … and {len(rows) - _SHOWN} more (--json shows all)", markup=False)
+
+
+def _print(line: str, indent: int = 0) -> None:
+    """A line that wraps in a terminal, its further lines set in; where a program reads, it stays one line."""
+    if not out.is_terminal:
+        out.print(" " * indent + visible(line), markup=False)
+        return
+    wrapped = Text(visible(line)).wrap(out, max(out.width - indent - _SET_IN, 20), overflow="fold")
+    for number, part in enumerate(wrapped):
+        part.rstrip()
+        out.print(Text(" " * (indent + (_SET_IN if number else 0))) + part, soft_wrap=True)
 
 
 def _words(value: Any) -> str:
@@ -200,7 +232,7 @@ def _head(found: Traced) -> dict[str, Any]:
             "evidence": [{name: reference.get(name) for name in shown} for reference in found.references],
         }
     if isinstance(found, Assertion):
-        return {"fact": found.assertion_id, "says": f"{found.subject} {found.relation} {found.object}",
+        return {"fact": found.assertion_id, "says": sentence(found), "relation": found.relation,
                 "polarity": found.polarity, "quote": found.quote, "at": f"{found.start}-{found.end}"}  # fmt: skip
     if isinstance(found, Chunk):
         return {"chunk": found.chunk_id, "method": found.method, "at": f"{found.start}-{found.end}"}
@@ -208,7 +240,7 @@ def _head(found: Traced) -> dict[str, Any]:
 
 
 def _fact(row: Assertion) -> dict[str, Any]:
-    return {"id": row.assertion_id, "fact": f"{row.subject} {row.relation} {row.object}", "quote": row.quote}
+    return {"id": row.assertion_id, "fact": sentence(row), "quote": row.quote}
 
 
 def _proving(question: Question, rows: list[Assertion]) -> list[Assertion]:

@@ -166,16 +166,18 @@ def graph_edges(catalogue: Catalogue) -> tuple[list[tuple[str, str, str]], dict[
     """Edges for the small picture, and {key: (name, label)}.
 
     Of each kind of object those that most substances share, so that the
-    picture shows how substances hang together.
+    picture shows how substances hang together. Only what is stated without a condition, since
+    the picture has no room for one.
     """
     with catalogue.reading() as db:
-        rows = db.execute(
+        found = db.execute(
             select(
                 Assertion.subject_key,
                 Assertion.relation,
                 Assertion.object_key,
                 Assertion.object_label,
                 Assertion.object,
+                Assertion.conditions,
             )
             .where(
                 Assertion.state == "kept",
@@ -183,9 +185,11 @@ def graph_edges(catalogue: Catalogue) -> tuple[list[tuple[str, str, str]], dict[
                 Assertion.subject_key != "",
                 Assertion.object_key != "",
                 Assertion.object_label.in_(_PICTURED),
+                Assertion.modality != "may",
             )
-            .distinct()
-        ).all()
+            .execution_options(yield_per=5000)
+        )
+        rows = {tuple(row[:5]) for row in found if not row.conditions}
         names = {e.key: (_name(e), e.label) for e in db.scalars(select(Entity))}
     edges = sorted({(s, r, o, label) for s, r, o, label, _ in rows if s in names})
     for _, _, key, label, text in sorted(rows, key=lambda row: (row[2], len(row[4]), row[4])):

@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,22 +26,21 @@ from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import Assertion, Document, Entity, EntityAlias, EntityDecision, Question
 from corpus.errors import TerminalError
 from corpus.ids import digest
-from flows.report import folders
-from flows.report.figures import neighbours_picture
+from flows.report import folders, neighbours
 from flows.report.places import document_page, in_chinese, lineage_folder, listed_documents, substances_folder
-from flows.report.statements import Matter, grouped, object_names, relation_title
+from flows.report.statements import Matter, grouped, relation_title
+from flows.visible import visible
 from flows.words import counted
 from kg import conflicts
 from kg.schema import NodeLabel, Relation
 from kg.settings import ExtractionSettings
 
-EXPLORER_VERSION = "4"
+EXPLORER_VERSION = "5"
 _MOST_PAGES = 5000
 _BATCH = 100
 _MOST_STATEMENTS = 600  # of one substance
 _MOST_INCOMING = 60
 _MOST_QUESTIONS = 40
-_ROOM = 36  # Latin letters of a neighbour's name
 _CONTEXT = 60  # characters shown on either side of the evidence
 _CAS = re.compile(r"\d{2,7}-\d{2}-\d")
 _MATTER = (NodeLabel.SUBSTANCE.value, NodeLabel.MIXTURE.value)
@@ -200,6 +198,7 @@ class _Pages:
         self.traced = frozenset(key for key, _ in listed_documents(session))
         self.keys = list(keys)
         self.paged = frozenset(keys)
+        self.files = {key: page_name(key) for key in keys}
         self.sizes: list[int] = []
         self.environment = environment()
         self.questions, self.asked = _questions(session, self.paged)
@@ -273,9 +272,12 @@ class _Pages:
             documents=documents,
             incoming=[(row, names.get(row.subject_key, ("", ""))) for row in incoming[:_MOST_INCOMING]],
             incoming_total=len(incoming),
-            picture=neighbours_picture(_centre(page), _neighbours(shown, incoming, names, key, self.paged)),
+            # of all rows: where the list is cut, a prohibition must not be lost beside what it forbids
+            picture=neighbours.picture(
+                zh or en or key, neighbours.gathered(rows, incoming, names, key, self.files)
+            ),
             questions=asked,
-            file=lambda other: page_name(other) if other in self.paged else "",
+            file=lambda other: self.files.get(other, ""),
             relation_title=relation_title,
             **page_frame(self.environment, "explorer.css"),
         )
@@ -302,6 +304,7 @@ def environment() -> Environment:
         loader=PackageLoader("flows.report"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=visible,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -323,17 +326,6 @@ def shortened(text: Any, most: int = 160) -> str:
     return plain if len(plain) <= most else plain[: most - 1] + "…"
 
 
-def narrowed(text: Any) -> str:
-    """A name that fits beside the picture's nodes: a Chinese character takes the room of two Latin letters."""
-    plain = shortened(text)
-    room = _ROOM
-    for at, character in enumerate(plain):
-        room -= 2 if unicodedata.east_asian_width(character) in "WF" else 1
-        if room < 0:
-            return plain[: max(0, at - 1)] + "…"
-    return plain
-
-
 _RAISED = re.compile(r"&lt;(sub|sup)&gt;((?:(?!&lt;/?su[bp]&gt;).){1,40})&lt;/\1&gt;")
 _LEFT_OVER = re.compile(r"&lt;/?su[bp]&gt;")
 
@@ -350,10 +342,6 @@ def raised(text: Any) -> Markup:
 
 def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def _centre(page: Listed) -> str:
-    return shortened(page.zh or page.en or page.key, 24)
 
 
 def _evidence(row: Assertion, document: Document) -> tuple[str, str, str]:
@@ -417,28 +405,3 @@ def _questions(session: Session, keys: frozenset[str]) -> tuple[dict[str, int], 
             if len(first[key]) < _MOST_QUESTIONS:
                 first[key].append(Asked(row.question_id, row.kind, row.language, row.question, row.answer))
     return counts, first
-
-
-def _neighbours(
-    rows: Sequence[Assertion],
-    incoming: Sequence[Assertion],
-    names: Mapping[str, tuple[str, str]],
-    key: str,
-    paged: frozenset[str],
-) -> list[tuple[str, str, str, str]]:
-    """(relation, label, name, file of its page or "") of what the substance is linked to."""
-    found: dict[str, tuple[str, str, str, str]] = {}
-    for row in rows:
-        if row.polarity == "positive" and row.object_key != key:
-            name = next((n for n in object_names(row, names) if n), "")
-            file = page_name(row.object_key) if row.object_key in paged else ""
-            found.setdefault(row.object_key, (row.relation, row.object_label, narrowed(name), file))
-    for row in incoming:
-        if row.polarity == "positive" and row.subject_key != key:
-            zh, en = names.get(row.subject_key, ("", ""))
-            file = page_name(row.subject_key) if row.subject_key in paged else ""
-            label = NodeLabel.SUBSTANCE.value
-            found.setdefault(
-                row.subject_key, (row.relation, label, narrowed(zh or en or row.subject_key), file)
-            )
-    return [found[other] for other in sorted(found)]

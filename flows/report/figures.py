@@ -34,14 +34,9 @@ LABEL_COLOURS = {
     "Regulation": "#55432c",
     "Use": "#b8a1d9",
 }
-_OTHER = "#2f3e46"
+OTHER_COLOUR = "#2f3e46"
+_DASHES = ("", "7 3", "2 3", "10 3 2 3", "12 6", "4 2 1 2", "1 5", "16 3 2 3 2 3")
 _WIDTH = 11.7  # inches: what the report's column of 1,180 px holds at the natural size
-_PICTURED_NEIGHBOURS = 28
-# of each kind in turn, so that one long list does not push the others out
-_FIRST = (
-    "Substance", "Mixture", "ReactiveGroup", "HazardClass", "HazardStatement", "TransportEntry", "Measure", "Pictogram",
-    "Measurement", "ExposureLimit", "Toxicity", "NfpaRating", "Regulation", "Use",
-)  # fmt: skip
 
 
 def _new(width: float, height: float) -> tuple[Figure, Any]:
@@ -217,14 +212,18 @@ def _errors(rows: Sequence[Evaluation]) -> list[list[float]]:
 
 
 def network(edges: Sequence[tuple[str, str, str]], names: dict[str, tuple[str, str]]) -> dict[str, Any]:
-    """Positions for the small graph picture: {"nodes": [...], "edges": [...]} in a 1000 × 640 box."""
+    """Positions for the small graph picture: nodes, edges and legends, in a 1000 × 640 box.
+
+    Relations differ by colour and by dashes, so that what is made of a substance is not taken for
+    what it must be kept from.
+    """
     import networkx as nx
 
     graph: nx.Graph[str] = nx.Graph()
     graph.add_nodes_from(sorted(names))
     graph.add_edges_from((s, o) for s, _, o in edges)
     if not graph:
-        return {"nodes": [], "edges": []}
+        return {"nodes": [], "edges": [], "relations": []}
     placed = nx.kamada_kawai_layout(graph, pos=nx.circular_layout(graph))
     xs = [p[0] for p in placed.values()]
     ys = [p[1] for p in placed.values()]
@@ -237,6 +236,10 @@ def network(edges: Sequence[tuple[str, str, str]], names: dict[str, tuple[str, s
         for key, p in placed.items()
     }
     degree = dict(graph.degree())
+    drawn = {
+        relation: {"colour": PALETTE[at % len(PALETTE)], "dash": _DASHES[at % len(_DASHES)]}
+        for at, relation in enumerate(sorted({relation for _, relation, _ in edges}))
+    }
     return {
         "nodes": [
             {
@@ -245,60 +248,23 @@ def network(edges: Sequence[tuple[str, str, str]], names: dict[str, tuple[str, s
                 "r": round(4 + 1.4 * degree[key] ** 0.5, 1),
                 "name": names[key][0],
                 "label": names[key][1],
-                "colour": LABEL_COLOURS.get(names[key][1], "#2f3e46"),
+                "colour": LABEL_COLOURS.get(names[key][1], OTHER_COLOUR),
             }
             for key in sorted(names)
         ],
         "edges": [
-            {"x1": at[s][0], "y1": at[s][1], "x2": at[o][0], "y2": at[o][1], "relation": relation}
+            {
+                "x1": at[s][0],
+                "y1": at[s][1],
+                "x2": at[o][0],
+                "y2": at[o][1],
+                "relation": relation,
+                **drawn[relation],
+            }
             for s, relation, o in edges
         ],
-        "legend": sorted({(names[key][1], LABEL_COLOURS.get(names[key][1], "#2f3e46")) for key in names}),
-    }
-
-
-def neighbours_picture(name: str, neighbours: Sequence[tuple[str, str, str, str]]) -> dict[str, Any]:
-    """Positions for the picture of a node among its neighbours, in a box 1000 wide.
-
-    ``neighbours``: (relation, label, name, address or ""). At most 28 are shown,
-    of each label in turn; half on either side, so that names do not meet.
-    """
-    by_label: dict[str, list[tuple[str, str, str, str]]] = {}
-    for neighbour in neighbours:
-        by_label.setdefault(neighbour[1], []).append(neighbour)
-    queues = [by_label[label] for label in _FIRST if label in by_label]
-    chosen: list[tuple[str, str, str, str]] = []
-    at = 0
-    while len(chosen) < _PICTURED_NEIGHBOURS and any(at < len(queue) for queue in queues):
-        chosen += [queue[at] for queue in queues if at < len(queue)]
-        at += 1
-    chosen = sorted(chosen[:_PICTURED_NEIGHBOURS], key=lambda n: (_FIRST.index(n[1]), n[0], n[2]))
-    half = (len(chosen) + 1) // 2
-    height = 60 + 30 * max(half, 3)
-    nodes = []
-    for side, part in ((1, chosen[:half]), (-1, chosen[half:])):
-        for i, (relation, label, said, address) in enumerate(part):
-            y = height / 2 + (i - (len(part) - 1) / 2) * 30
-            bend = 1 - (2 * (y - height / 2) / height) ** 2  # ends of the column nearer to the middle
-            nodes.append(
-                {
-                    "x": round(500 + side * (150 + 70 * bend), 1),
-                    "y": round(y, 1),
-                    "text_x": round(500 + side * (162 + 70 * bend), 1),
-                    "anchor": "start" if side > 0 else "end",
-                    "relation": relation,
-                    "label": label,
-                    "name": said,
-                    "address": address,
-                    "colour": LABEL_COLOURS.get(label, _OTHER),
-                }
-            )
-    return {
-        "name": name,
-        "height": height,
-        "nodes": nodes,
-        "left_out": sum(len(queue) for queue in queues) - len(chosen),
-        "legend": sorted({(node["label"], node["colour"]) for node in nodes}),
+        "relations": [{"relation": relation, **style} for relation, style in drawn.items()],
+        "legend": sorted({(names[key][1], LABEL_COLOURS.get(names[key][1], OTHER_COLOUR)) for key in names}),
     }
 
 

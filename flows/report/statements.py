@@ -170,17 +170,26 @@ def object_names(row: Assertion, names: Mapping[str, tuple[str, str]]) -> tuple[
     if zh or en:
         return zh, en
     if props.get("un"):
-        return _shipped(row), _shipped(row)
+        return shipped_words(row), shipped_words(row)
     return row.object, ""
 
 
-def _shipped(row: Assertion) -> str:
+def shipped_words(row: Assertion) -> str:
+    """A transport entry in words: UN number, class and packing group."""
     props = row.properties
     return " · ".join(str(v) for v in (f"UN {props['un']}", props.get("hazard_class"), props.get("packing_group")) if v)  # fmt: skip
 
 
+def conditions_beside(row: Assertion) -> dict[str, str]:
+    """Conditions that the words of the matter do not hold: those of a measured property do, in brackets."""
+    held = dict(row.conditions)
+    if row.relation in _VALUES and row.relation != Relation.HAS_MEASUREMENT:
+        held |= row.value.get("conditions") or {}
+    return {name: str(value) for name, value in sorted(held.items())}
+
+
 def _stated(row: Assertion, relation: Relation) -> Stated:
-    said = [f"{name}: {value}" for name, value in sorted(row.conditions.items())]
+    said = [f"{name}: {value}" for name, value in conditions_beside(row).items()]
     compared = row.properties.get("comparison")
     comparison = (
         "; ".join(f"{source}: {verdict}" for source, verdict in sorted(compared.items()))
@@ -205,7 +214,7 @@ def _words(row: Assertion, relation: Relation) -> str:
     if relation == Relation.CLASSIFIED_AS:
         return str(props.get("category") or row.object)
     if relation == Relation.SHIPPED_AS and props.get("un"):
-        return _shipped(row)
+        return shipped_words(row)
     if relation in _INSTRUCTIONS:
         return str(props.get("text") or row.object)
     return str(props.get("text") or row.object)

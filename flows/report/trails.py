@@ -36,10 +36,10 @@ from flows.report.places import (
     source_page,
     substances_folder,
 )
-from flows.report.statements import what_is_said
+from flows.report.statements import conditions_beside, what_is_said
 from flows.report.words import WORDS
 
-TRAILS_VERSION = "1"
+TRAILS_VERSION = "2"
 _PAGE_ROWS = 200  # pages of a source on one page
 _BATCH = 50
 _MOST_FACTS = 1000  # of a document
@@ -132,6 +132,7 @@ class _Fact:
     object: str
     object_file: str
     relation: tuple[str, str]
+    conditions: dict[str, str]
     questions: list[int] = field(default_factory=list)
     chunks: list[tuple[str, int]] = field(default_factory=list)
 
@@ -377,6 +378,7 @@ class _Writer:
             object=row.object,
             object_file=explorer.page_name(row.object_key) if row.object_key in self.substances else "",
             relation=what_is_said(row),
+            conditions=conditions_beside(row),
         )
 
     def _asked(self, document: Document, ids: Sequence[str], facts: list[_Fact]) -> list[_Asked]:

@@ -309,6 +309,10 @@ _TERMS: dict[str, str | tuple[str, str]] = {
     "acquire": "采集", "curate": "整理", "graph": "图谱", "evaluate": "评测", "refresh": "刷新", "checks": "检查",
     "failures": "失败", "items": "条目", "dropped": "未保留", "made": "产出", "models": "模型", "calls": "调用",
     "cached": "取自存储", "tokens_in": "输入词元", "tokens_cached": "缓存词元", "tokens_out": "输出词元", "cost": "费用",
+    # conditions of statements
+    "when": ("条件", "when"), "note": "说明", "route": "途径", "alternative": ("或以…代替", "or instead"), "organ": "靶器官",
+    "form": "形态", "temperature": "温度", "pressure": "压力", "duration": "时间", "species": "物种", "basis": "基准",
+    "concentration": "浓度",
     # labels of nodes
     "Assertion": "陈述", "Listing": "列表", "Substance": "物质", "Alias": "别名", "Mixture": "混合物",
     "HazardClass": ("危险类别", "Hazard class"), "HazardStatement": ("危险说明", "Hazard statement"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from kg.extraction.circumstances import carried, circumstances, split_tail
 from kg.extraction.clauses import clauses
 from kg.extraction.context import Context
 from kg.extraction.focus import Focus, focuses
@@ -38,7 +39,7 @@ def reactions(ctx: Context) -> list[Draft]:
 # --- whose clause it is ------------------------------------------------------------------
 
 _LEAD = re.compile(
-    r"^(?:(?:且|并且?|又|还|也|亦|同时|另外|此外|因此|所以|故|虽然?|尽管|但是?|而|却|然而|不过)+[,，]?"
+    r"^(?:(?:且|并且?|又|还|也|亦|同时|另外|此外|因此|所以|故|虽然?|尽管(?![^,，]*(?:热|温|[时下])[,，])|但是?|而|却|然而|不过)+[,，]?"
     r"|(?:(?:and|but|although|though|while|whereas|however|also|then|yet)\b[,\s]*)+)",
     re.IGNORECASE,
 )
@@ -212,7 +213,7 @@ def _contact(ctx: Context, sentence: Sentence, words: str) -> Iterator[Draft]:
 
 _LIST_ZH = r"[一-鿿、A-Za-z]{1,24}?"
 _END_EN = (
-    r"(?=,? (?:and (?:is|are)|even|but|unless|except|when|at|under|below|above|if|until|without|provided|as long as|only|in the absence|however|though|although)\b"
+    r"(?=,? (?:and (?:is|are)|(?:not )?even|regardless|irrespective|no matter|whether|on heating|upon|after|during|in (?:the )?(?:air|cold|dark|bulk)|but|unless|except|when|at|under|below|above|if|until|without|provided|as long as|only|in the absence|however|though|although)\b"
     r"|,? and it\b|[.;:]|$)"
 )
 _NO_REACTION = re.compile(
@@ -239,7 +240,7 @@ _UNSURE = re.compile(
 def _denied(ctx: Context, sentence: Sentence, words: str, focus: Focus, whose: Owned) -> list[Draft]:
     """An explicit negative. What it holds under ("常温下", "dry") is kept as its condition."""
     drafts: list[Draft] = []
-    carried: dict[str, str] = {}  # "常温下与水不反应，与乙醇也不反应"
+    held: dict[str, str] = {}  # "常温下与水不反应，与乙醇也不反应"
     for at, (begin, stop, own) in enumerate(whose):
         part = words[begin:stop]
         for match in _NO_REACTION.finditer(part) if own else ():
@@ -248,9 +249,13 @@ def _denied(ctx: Context, sentence: Sentence, words: str, focus: Focus, whose: O
             if conditions is None:
                 continue
             conditions = _behind(ctx, sentence, words, whose[at:], match, group, conditions)
+            names, tail = split_tail(match[group]) if group in {"zh", "zh2"} else (match[group], "")
+            if tail:  # "与氢即使加热也不反应"
+                limits = [conditions[key] for key in ("when",) if key in conditions]
+                conditions = {**conditions, "when": ",".join([*limits, tail])}
             if "when" not in conditions:
-                conditions = {**carried, **conditions}
-            carried = {"when": conditions["when"]} if "when" in conditions else {}
+                conditions = {**held, **conditions}
+            held = {"when": conditions["when"]} if "when" in conditions else {}
             hard = next((match[name] for name in ("hard", "hard2", "hard3", "hard4") if match[name]), "")
             if match["elided"]:  # "reacts violently with nitric acid, but not with water"
                 said = re.findall(rf"\b{_STRONG_EN}\b", words[:begin], re.IGNORECASE)
@@ -270,7 +275,7 @@ def _denied(ctx: Context, sentence: Sentence, words: str, focus: Focus, whose: O
                     ctx, Relation.INCOMPATIBLE_WITH, item[0], {**item[1], **conditions}, evidence, sentence.sds,
                     polarity=Polarity.NEGATIVE,
                 )
-                for item in _matter(ctx, start, start + len(match[group]))
+                for item in _matter(ctx, start, start + len(names))
             ]  # fmt: skip
     return drafts
 
@@ -290,7 +295,15 @@ def _under(
         return None
     if focus is Focus.OWN and re.fullmatch(r"(?:it|the \w+|其|它)", before, re.IGNORECASE):
         return {}
-    return _circumstances(ctx, before)
+    found = circumstances(ctx, before, _met_of(match), own=focus is Focus.OWN)
+    if found == {} and told:  # "浓硫酸与铜剧烈反应，与金不反应"
+        taken = [words for a, b, own in earlier if own and (words := carried(ctx, words[a:b]))]
+        return {"when": taken[-1]} if taken else {}
+    return found
+
+
+def _met_of(match: re.Match[str]) -> str:
+    return next(match[name] for name in _GROUPS if match[name])
 
 
 def _behind(
@@ -340,9 +353,10 @@ def _of_other_matter(clause: str, denied: str) -> bool:
 # what limits a "does not react" from behind ("除非有酸存在", "（常温）", "but decomposes slowly above 200 °C")
 _LIMITS_IT = re.compile(
     r"\s*\((?P<bracket>[^()]+)\)"
+    r"|\s*[,，;；]?\s*(?P<even>(?:即使|即便|纵使|哪怕|甚至|无论|不论|不管)[^,，。;；\n]*(?:[,，](?:也|都|亦|仍|均)[^,，。;；\n]*)?)"
     r"|\s*[,，;；]?\s*(?P<zh>(?:除非|除了?|但|然而|不过|可是|而|仅|只|若|如|当|直[到至]|一旦|前提|条件|以|限于?|适用于|在|于)[^。;；\n]*)"
     r"|\s*[,，;；]?\s*(?P<later>(?:[^,，。;；\n]{0,8}(?:加热|受热|遇热|高温|升温|常温|室温|低温|℃|潮湿|催化|[时下中后内])[^,，。;；\n]*)(?:[,，][^,，。;；\n]*(?:反应|分解|水解|作用|生成|产生)[^,，。;；\n]*)?)"
-    r"|,?\s*(?P<en>(?:unless|except|when|at|under|below|above|if|until|without|provided|as long as|only|in the absence)\b[^.;,]*)"
+    r"|,?\s*(?P<en>(?:(?:not )?even|regardless|irrespective|no matter|whether|on heating|upon|after|during|in (?:the )?(?:air|cold|dark|bulk)|unless|except|when|at|under|below|above|if|until|without|provided|as long as|only|in the absence)\b[^.;,]*)"
     r"|[,;]?\s*(?P<but>(?:but|however|though|although|while)\b[^.;]*)",
     re.IGNORECASE,
 )
@@ -351,6 +365,12 @@ _OF_ANOTHER = re.compile(
     r"|(?:but|however|while|though|although),?\s*(?:it\s+)?(?:(?:does|will|can|may|readily|rapidly|slowly|vigorously|violently)\s+)*(?:(?:reacts?|interacts?)\s+(?:\w+ly\s+)?with|attacks?|dissolves?(?: in)?|corrodes?)\s+(?P<en>[^.;,]+)",
     re.IGNORECASE,
 )
+
+# the same in a clause with a subject of its own ("潮湿的氨腐蚀铜"); "the metal" may be what is denied
+_ELSEWHERE = re.compile(
+    r"(?:[与和跟同遇]([^,，。;；]{1,12}?)(?:剧烈|激烈|强烈|缓慢|发生)*反应|(?:腐蚀|溶解)([^,，。;；]{1,16}))"
+)
+_ANY_MET = re.compile(r"金属|材料|物质|它|两者|二者")
 
 
 def _limited_behind(behind: str, denied: str) -> tuple[int, int] | None:
@@ -361,49 +381,14 @@ def _limited_behind(behind: str, denied: str) -> tuple[int, int] | None:
     found = _LIMITS_IT.match(behind)
     if found is None:
         return None
-    group = next(name for name in ("bracket", "zh", "later", "en", "but") if found[name] is not None)
-    other = _OF_ANOTHER.match(found[group])
+    group = next(name for name in ("bracket", "even", "zh", "later", "en", "but") if found[name] is not None)
+    other = (_ELSEWHERE.search if group == "later" else _OF_ANOTHER.match)(found[group])
     met = next((words for words in other.groups() if words), "") if other else ""
-    if met and not any(
-        part and part in met for part in re.split(r"[、或和及]|\b(?:or|and)\b", denied.strip())
+    if (
+        met
+        and not _ANY_MET.search(met)
+        and not any(part and part in met for part in re.split(r"[、或和及]|\b(?:or|and)\b", denied.strip()))
     ):
         return None
     start, end = found.span(group)
     return start, end - (len(found[group]) - len(found[group].rstrip(" ,，")))
-
-
-_CIRCUMSTANCE = re.compile(
-    r"干燥|常温|室温|浓|稀|高纯|无水|时$|下$|\bdry\b|\bat\b|pure|dilute|concentrated|对其稳定", re.IGNORECASE
-)
-_STATEMENT = re.compile(
-    r"溶于|互溶|混溶|溶解|比例|稳定|反应|腐蚀|作用|[易可自]燃|挥发|soluble|miscible|dissolv|react|attack|corrod|flammable|volatile",
-    re.IGNORECASE,
-)
-_PARTICLES = re.compile(r"(?:并且?|从|也|都|均|又|亦|而|但|既|却|仍)+$")
-
-
-def _circumstances(ctx: Context, before: str) -> dict[str, str] | None:
-    """Conditions before a statement; None where the statement is about something else."""
-    # a statement of its own before the comma is no circumstance ("苯不溶于水，…，与水不发生反应")
-    parts = [_PARTICLES.sub("", part.strip()) for part in re.split(r"[,，]", before)]
-    said = [part for part in parts if _STATEMENT.search(part)]
-    while parts and (not parts[-1] or (not _CIRCUMSTANCE.search(parts[-1]) and _STATEMENT.search(parts[-1]))):
-        parts.pop()
-    if said and not parts and not any(_opens_with_subject(ctx, part) for part in said):
-        return None  # "金不溶于盐酸，也不与铜反应": of what is the second half?
-    before = ",".join(parts).strip(" ,")
-    if not before or not ctx.about_other(before):
-        return {}
-    if _CIRCUMSTANCE.search(before):
-        return {"when": before}
-    if _STATEMENT.search(before):
-        return None
-    names = sorted((n for n in ctx.names if n), key=len, reverse=True)
-    if any(name in before.lower() for name in names):
-        return {"when": before}
-    return None
-
-
-def _opens_with_subject(ctx: Context, words: str) -> bool:
-    lead = re.sub(r"^(?:其|它|本品|该(?:物质|品)|it\b|the\b)\s*", "", words, flags=re.IGNORECASE)
-    return lead != words or any(name and words.lower().startswith(name) for name in ctx.spellings)

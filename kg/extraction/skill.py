@@ -48,7 +48,7 @@ from models import ACCEPT, Skill, Verdict
 from models.prompts import Prompts, Quoted
 from models.skills import Message
 
-RULES_VERSION = "8"
+RULES_VERSION = "9"
 MODEL_RELATIONS = (
     Relation.HAS_ALIAS, Relation.MEMBER_OF, Relation.HAS_MEASUREMENT, Relation.INCOMPATIBLE_WITH,
     Relation.STORE_APART_FROM, Relation.DECOMPOSES_TO, Relation.BURNS_TO, Relation.EXTINGUISHED_BY,

@@ -15,9 +15,10 @@ import pytest
 from corpus.catalogue import Catalogue
 from corpus.catalogue.tables import Document, Question
 from corpus.errors import TerminalError
-from flows.report.explorer import narrowed, page_name, raised, write_explorer
-from flows.report.figures import neighbours_picture
-from kg.schema import value_key
+from flows.report.explorer import page_name, raised, write_explorer
+from flows.report.figures import network
+from flows.report.neighbours import Neighbour, picture
+from kg.schema import Relation, value_key
 from kg.settings import ExtractionSettings
 from tests.kg.graph_builders import MADE, L, R, Sheet, data_sheet, entity, fill, quantity
 
@@ -165,13 +166,6 @@ def test_only_raised_and_lowered_characters_are_marked_up(text: str, shown: str)
     assert raised(text) == shown
 
 
-def test_names_beside_the_picture_are_cut_by_their_width() -> None:
-    assert narrowed("autoignition temperature 480 °C") == "autoignition temperature 480 °C"
-    assert narrowed("甲" * 18) == "甲" * 18
-    assert narrowed("甲" * 19) == "甲" * 17 + "…"
-    assert narrowed("a" * 37) == "a" * 35 + "…"
-
-
 def test_counts_and_quotes_on_a_page(catalogue: Catalogue, tmp_path: Path) -> None:
     made = MADE[1]
     sheet = Sheet("一份资料", "zh", url="http://sample.test/one")
@@ -258,19 +252,149 @@ def test_time_grows_with_the_substances(catalogue: Catalogue, tmp_path: Path) ->
     assert large < 12 * small  # linear is 4
 
 
+def _node(label: str, name: str, **more: Any) -> Neighbour:
+    given = {
+        "key": name,
+        "relation": "r",
+        "conditions": "",
+        "denied": False,
+        "unsuitable": False,
+        "address": "",
+    }
+    return Neighbour(label=label, name=name, **{**given, **more})
+
+
 def test_the_picture_is_bounded() -> None:
-    many = [("HAS_H", "HazardStatement", f"H{n}", "") for n in range(200)]
-    many += [("INCOMPATIBLE_WITH", "Substance", f"s{n}", "x.html") for n in range(3)]
-    picture = neighbours_picture("x", many)
-    assert len(picture["nodes"]) == 28
-    assert picture["left_out"] == len(many) - 28
-    assert {n["label"] for n in picture["nodes"]} == {"HazardStatement", "Substance"}
-    places = {(n["x"], n["y"]) for n in picture["nodes"]}
-    assert len(places) == 28
+    many = [_node("HazardStatement", f"H{n}") for n in range(200)]
+    many += [_node("Substance", f"s{n}", address="x.html") for n in range(3)]
+    drawn = picture("x", many)
+    assert len(drawn["nodes"]) == 28
+    assert drawn["left_out"] == len(many) - 28
+    assert {n["label"] for n in drawn["nodes"]} == {"HazardStatement", "Substance"}
+    assert len({(n["x"], n["y"]) for n in drawn["nodes"]}) == 28
     for side in ("start", "end"):
-        ys = sorted(n["y"] for n in picture["nodes"] if n["anchor"] == side)
-        assert all(b - a >= 20 for a, b in pairwise(ys))
-    assert neighbours_picture("x", [])["nodes"] == []
+        ys = sorted(t["y"] for n in drawn["nodes"] if n["anchor"] == side for t in n["texts"])
+        assert all(b - a >= 15 for a, b in pairwise(ys))  # no line over another one
+        assert ys[0] > 0
+        assert ys[-1] < drawn["height"]
+    assert picture("x", [])["nodes"] == []
+
+
+def test_a_prohibition_is_drawn_first_and_what_it_belongs_to_only_with_it() -> None:
+    fitting = [_node("Measure", f"m{n:03}") for n in range(60)]
+    forbidden = _node("Measure", "z", key="agent:z", unsuitable=True)
+    allowed = _node("Measure", "z", key="agent:z", conditions="小火")
+    names = {t["text"] for n in picture("x", [*fitting, forbidden, allowed])["nodes"] for t in n["texts"]}
+    assert {"z", "小火"} <= names
+    # its condition has no room: neither the prohibition without it nor the permission alone
+    endless = _node("Measure", "z", key="agent:z", unsuitable=True, conditions="仅在" + "很" * 200 + "时")
+    drawn = picture("x", [_node("Measure", "foam"), endless, allowed])
+    assert [t["text"] for n in drawn["nodes"] for t in n["texts"]] == ["foam", "r"]
+    assert drawn["left_out"] == 2
+
+
+def test_texts_of_the_picture_are_whole_or_left_out() -> None:
+    long = "用作溶剂及合成苯的衍生物、香料、染料、塑料、医药、炸药、橡胶等"
+    (node,) = picture("x", [_node("Use", long)])["nodes"]
+    assert "".join(t["text"] for t in node["texts"] if t["style"] == "name") == long
+    words = "in " + "very " * 12 + "dry air"
+    (node,) = picture("x", [_node("Measure", "sand", conditions=words)])["nodes"]
+    assert " ".join(t["text"] for t in node["texts"] if t["style"] == "conditions") == words
+    assert picture("x", [_node("Use", long * 4)])["nodes"] == []
+
+
+def _picture_of(catalogue: Catalogue, tmp_path: Path, key: str) -> list[str]:
+    """The figure's nodes as markup."""
+    made = write_explorer(catalogue, tmp_path / "r.html", SETTINGS)
+    page = (made.folder / page_name(key)).read_text(encoding="utf-8")
+    figure = page[page.index('id="neighbours"') : page.index("</figure>")]
+    return re.findall(r'<g class="node.*?</g>', figure, re.DOTALL)
+
+
+@pytest.mark.parametrize("language", ["zh", "en"])
+def test_the_picture_tells_what_must_not_be_done_and_under_which_conditions(
+    catalogue: Catalogue, tmp_path: Path, language: str
+) -> None:
+    zh = language == "zh"
+    cas, other = MADE[0].cas, MADE[1].cas
+    sheet = Sheet("资料" if zh else "sheet", language, url="http://sample.test/one")
+
+    def agent(relation: Relation, name: tuple[str, str], line: str, **more: Any) -> None:
+        properties = {"kind": "extinguishing_agent", "zh": name[0], "en": name[1]}
+        sheet.fact(
+            cas, relation, L.MEASURE, f"agent:{name[1]}", sheet.line(5, line), properties=properties, **more
+        )
+
+    agent(R.EXTINGUISHED_BY, ("干粉", "dry powder"), "灭火剂：干粉。" if zh else "Use dry powder.")
+    when = "直接冲击灭火" if zh else "as a straight jet"
+    agent(R.NOT_EXTINGUISHED_BY, ("水", "water"), f"不可用水{when}。" if zh else f"Do not use water {when}.",
+          conditions={"when": when})  # fmt: skip
+    line = sheet.line(10, "与酸类不反应。" if zh else "Does not react with acids.")
+    sheet.fact(cas, R.INCOMPATIBLE_WITH, L.REACTIVE_GROUP, "group:acids", line, polarity="negative",
+               properties={"zh": "酸类", "en": "acids"})  # fmt: skip
+    line = sheet.line(10, "可能与铜反应。" if zh else "May react with copper.")
+    sheet.fact(cas, R.INCOMPATIBLE_WITH, L.REACTIVE_GROUP, "group:copper", line, modality="may",
+               properties={"zh": "铜", "en": "copper"})  # fmt: skip
+    line = sheet.line(10, "分解产物：甲醇" if zh else "Decomposes to methanol")
+    sheet.fact(cas, R.DECOMPOSES_TO, L.SUBSTANCE, other, line)
+    line = sheet.line(9, "蒸气压 0.13 kPa（739 ℃）" if zh else "Vapour pressure 0.13 kPa at 739 °C")
+    degrees = "739 ℃" if zh else "739 °C"
+    value = quantity(0.13, "kPa", 130.0, "pascal", temperature=degrees)
+    sheet.fact(
+        cas,
+        R.HAS_MEASUREMENT,
+        L.MEASUREMENT,
+        "m:vp",
+        line,
+        properties={"property": "vapour_pressure"},
+        value=value,
+    )
+    with catalogue.writing() as session:
+        entity(session, cas, zh="丙酮", en="Acetone")
+        entity(session, other, zh="甲醇", en="Methanol")
+        sheet.store(session)
+        own = Sheet("other", language, url="http://sample.test/two")
+        own.fact(other, R.HAS_H, L.HAZARD_STATEMENT, "H225", own.line(2, "H225"), properties={"code": "H225"})
+        own.store(session)
+    nodes = _picture_of(catalogue, tmp_path, cas)
+
+    def of(name: str) -> str:
+        (node,) = (node for node in nodes if f">{name}<" in node)
+        return node
+
+    water = of("水 · water")
+    assert "不适用的灭火剂 · unsuitable extinguishing media" in water
+    assert f"条件：{when} · when: {when}" in water
+    assert 'class="node adverse"' in water
+    assert 'class="cross"' in water
+    powder = of("干粉 · dry powder")
+    assert ">灭火剂 · suitable extinguishing media<" in powder
+    assert "adverse" not in powder
+    acids = of("酸类 · acids")
+    assert ">否定 · not: 禁配物 · incompatible materials<" in acids
+    assert 'class="cross"' in acids
+    assert ">可能 · may<" in of("铜 · copper")
+    product = of("甲醇 · Methanol")
+    assert ">分解产物 · decomposition products<" in product
+    assert "禁配物" not in product
+    pressure = of("0.13 kPa")
+    assert ">饱和蒸气压 · vapour pressure<" in pressure
+    assert f">{degrees}<" in pressure
+    # seen from the other end, the relation says which of the two is the product
+    (node,) = (node for node in _picture_of(catalogue, tmp_path, other) if ">丙酮 · Acetone<" in node)
+    told = " ".join(re.findall(r'<text class="relation"[^>]*>(.*?)</text>', node))
+    assert told == "本物质是其分解产物 · its decomposition products: this"
+
+
+def test_relations_of_the_report_s_picture_can_be_told_apart() -> None:
+    edges = [("a", relation.value, "b") for relation in (R.DECOMPOSES_TO, R.INCOMPATIBLE_WITH, R.BURNS_TO)]
+    drawn = network(edges, {"a": ("苯", "Substance"), "b": ("water", "Substance")})
+    styles = {(row["colour"], row["dash"]): row["relation"] for row in drawn["relations"]}
+    assert sorted(styles.values()) == sorted(relation for _, relation, _ in edges)
+    assert len({row["dash"] for row in drawn["relations"]}) == 3  # not by colour alone
+    assert [styles[edge["colour"], edge["dash"]] for edge in drawn["edges"]] == [
+        relation for _, relation, _ in edges
+    ]
 
 
 @pytest.mark.browser

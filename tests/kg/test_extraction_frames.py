@@ -207,7 +207,7 @@ def test_rows_that_are_no_substance(head: str, named: str, others: list[str]) ->
     [
         ("丙酮与铜、锌反应，与铁不反应。", "铁", {}),
         ("丙酮不能溶解金，也不与铜反应。", "铜", {}),
-        ("常温下，丙酮与铁不反应。", "铁", {"when": "常温下,丙酮"}),
+        ("常温下，丙酮与铁不反应。", "铁", {"when": "常温下"}),
     ],
 )
 def test_a_statement_before_a_denied_reaction_is_no_condition(
