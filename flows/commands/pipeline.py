@@ -268,8 +268,8 @@ def run_on_server(
     with open_runtime(settings=settings) as runtime:
         check(runtime)
         _refuse_when_busy(runtime, parameters)
-        _say_how_long(runtime)
         server = prefect_server.ensure(runtime.data_dir, settings.prefect, tell=err.print)
+        _say_how_long(runtime)
         if server.pid:  # a team's server is its own affair: see `hchem up`
             watchdog.attend(runtime.catalogue, settings.prefect.heartbeat_s, own_server=True, tell=err.print)
     from flows import cancelling, pipeline
