@@ -10,6 +10,7 @@ from __future__ import annotations
 from kg.schema import RELATIONS, NodeLabel, Relation
 
 MARKER = "Marker"
+MARKER_KEY = "epoch"
 """Label of the one node that names the present life of a server's database (not part of the graph)."""
 
 
@@ -32,8 +33,8 @@ def constraint(label: NodeLabel) -> str:
 
 
 MARKER_CONSTRAINT = f"CREATE CONSTRAINT marker_key IF NOT EXISTS FOR (n:`{MARKER}`) REQUIRE n.key IS UNIQUE"
-READ_MARKER = f"MATCH (n:`{MARKER}` {{key: 'epoch'}}) RETURN n.value AS value"
-WRITE_MARKER = f"MERGE (n:`{MARKER}` {{key: 'epoch'}}) SET n.value = $value"
+READ_MARKER = f"MATCH (n:`{MARKER}` {{key: '{MARKER_KEY}'}}) RETURN n.value AS value"
+WRITE_MARKER = f"MERGE (n:`{MARKER}` {{key: '{MARKER_KEY}'}}) SET n.value = $value"
 
 # --- writing -----------------------------------------------------------------
 

@@ -311,6 +311,11 @@ _PROPERTIES: dict[Property, PropertySpec] = {
 PROPERTIES: Mapping[Property, PropertySpec] = MappingProxyType(_PROPERTIES)
 
 
+def property_spec(code: object) -> PropertySpec | None:
+    """The property that a fact's ``properties["property"]`` names; None for what is none."""
+    return next((spec for member, spec in PROPERTIES.items() if member == code), None)
+
+
 class MeasureKind(StrEnum):
     """What a Measure node instructs (``properties["kind"]``)."""
 

@@ -151,10 +151,11 @@ def _rows(store: GraphStore) -> Iterator[Line]:
 
 def _strange(store: GraphStore) -> Iterator[tuple[str, str]]:
     """Nodes without a label of the vocabulary and relationships of another type, whoever put them there."""
-    markers = 0
     for row in store.stream(queries.foreign_nodes()):
-        if row["labels"] == [queries.MARKER] and set(row["props"]) == {"key", "value"} and not markers:
-            markers += 1
+        props, ours = row["props"], row["labels"] == [queries.MARKER]
+        if (
+            ours and set(props) == {"key", "value"} and props["key"] == queries.MARKER_KEY
+        ):  # its key is unique
             continue
         yield ":".join(sorted(row["labels"])) or "(no label)", _content(row["props"])
     for row in store.stream(queries.FOREIGN_LINKS, known=[kind.value for kind in Relation]):

@@ -15,7 +15,7 @@ from corpus.catalogue.tables import Assertion
 from flows.report.statements import object_names, relation_title, shipped_words
 from flows.report.words import WORDS, Language
 from kg.qa import wording
-from kg.schema import PROPERTIES, Property, Relation
+from kg.schema import Relation, property_spec
 
 Both = tuple[str, str]
 """Words in Chinese and in English."""
@@ -104,7 +104,7 @@ def _condition(name: str, value: Any, language: Language) -> str:
     """A condition in a language; as the source writes it where no wording is safe."""
     text = wording.route_words(str(value), language) if name == "route" else None
     if text is None:
-        text = (wording.condition_words({name: value}, language) or [str(value)])[0]
+        text = wording.condition_as_said(name, value, language)
     if name in _PLAIN:
         return text
     return f"{WORDS[language].term(name)}{'：' if language == 'zh' else ': '}{text}"
@@ -112,8 +112,8 @@ def _condition(name: str, value: Any, language: Language) -> str:
 
 def _what(row: Assertion) -> Both:
     props, title = row.properties, relation_title(row.relation)
-    if row.relation == Relation.HAS_MEASUREMENT and props.get("property") in {p.value for p in PROPERTIES}:
-        spec = PROPERTIES[Property(str(props["property"]))]
+    spec = property_spec(props.get("property"))
+    if row.relation == Relation.HAS_MEASUREMENT and spec is not None:
         return spec.zh, spec.en
     if row.relation in _MEASURED:
         told = " ".join(str(props[name]) for name in ("property", *_OF_VALUE) if props.get(name))

@@ -10,7 +10,7 @@ from corpus.catalogue.tables import Assertion, Document
 from corpus.ids import canonical_json
 from kg.qa import wording
 from kg.qa.boolean import same_identifier
-from kg.schema import FUNCTIONAL_ALIASES, PROPERTIES, RELATIONS, ROUTE_WORDING, Property, Relation, Route
+from kg.schema import FUNCTIONAL_ALIASES, RELATIONS, ROUTE_WORDING, Relation, Route, property_spec
 
 _VALUES = frozenset({Relation.HAS_MEASUREMENT, Relation.HAS_LIMIT, Relation.HAS_TOXICITY})
 _INSTRUCTIONS = frozenset(
@@ -124,9 +124,9 @@ def what_is_said(row: Assertion) -> tuple[str, str]:
 def matter_names(row: Assertion, relation: Relation, names: Mapping[str, tuple[str, str]]) -> tuple[str, str]:
     """What statements of one matter have in common, in Chinese and English."""
     props, spec = row.properties, RELATIONS[relation]
-    if relation == Relation.HAS_MEASUREMENT and props.get("property") in {p.value for p in PROPERTIES}:
+    measured = property_spec(props.get("property"))
+    if relation == Relation.HAS_MEASUREMENT and measured is not None:
         name = str(props["property"])
-        measured = PROPERTIES[Property(name)]
         conditions = row.value.get("conditions") or {}
         bare = f" {canonical_json(conditions)}" if conditions else ""
         return (

@@ -6,7 +6,7 @@ from flows.report.words import WORDS as REPORT_WORDS
 from flows.review.words import WORDS, Language
 from kg.conflicts import Finding, unit_words
 from kg.qa import wording
-from kg.schema import PROPERTIES, Property
+from kg.schema import property_spec
 
 # code -> (Chinese, English)
 _NAMES: dict[str, tuple[str, str]] = {
@@ -35,8 +35,7 @@ def topic(what: str, language: Language) -> str:
     kind, _, rest = what.partition(" ")
     if rest:
         return f"{_NAMES[kind][language == 'en']} {rest}" if kind in _NAMES else what
-    if what in {member.value for member in PROPERTIES}:
-        spec = PROPERTIES[Property(what)]
+    if spec := property_spec(what):
         return spec.zh if language == "zh" else spec.en
     return what.replace("_", " ")
 
@@ -45,7 +44,7 @@ def code(key: str, language: Language) -> str:
     """A code's name where there is one, else the code: of this page, of a fact, of what the report names."""
     if key in WORDS[language]:
         return WORDS[language][key]
-    if key in {member.value for member in PROPERTIES} or key.partition(" ")[2]:
+    if property_spec(key) or key.partition(" ")[2]:
         return topic(key, language)
     if key in _NAMES:
         return _NAMES[key][language == "en"]
@@ -55,8 +54,7 @@ def code(key: str, language: Language) -> str:
 
 def condition(name: str, text: str, language: Language) -> str:
     """A condition's value in words; as the source has it where there is no safe wording."""
-    said = wording.condition_words({name: text}, language)
-    return said[0] if said else text
+    return wording.condition_as_said(name, text, language)
 
 
 def difference(finding: Finding, language: Language) -> str:

@@ -14,7 +14,7 @@ from kg.qa import wording
 from kg.qa.context import Context, agree, references, substances_of
 from kg.qa.facts import Fact, Node
 from kg.qa.records import Candidate, Language, Proof
-from kg.schema import PROPERTIES, NodeLabel, Relation
+from kg.schema import NodeLabel, Relation, property_spec
 
 _L = NodeLabel
 # other quantities beside a limit or a dose: values of their own, not conditions
@@ -54,7 +54,7 @@ def _question_key(fact: Fact) -> tuple[str, ...] | None:
     props = fact.properties
     base = (fact.relation.value, fact.statement_conditions)
     match fact.relation:
-        case Relation.HAS_MEASUREMENT if props.get("property") in {p.value for p in PROPERTIES}:
+        case Relation.HAS_MEASUREMENT if property_spec(props.get("property")):
             return (*base, str(props["property"]), fact.value_conditions)
         case Relation.HAS_LIMIT if props.get("kind"):
             return (*base, str(props["kind"]), str(props.get("jurisdiction") or ""), fact.value_conditions)

@@ -325,6 +325,11 @@ def condition_words(conditions: Mapping[str, Any], language: Language) -> list[s
     return said
 
 
+def condition_as_said(name: str, value: Any, language: Language) -> str:
+    """A condition in words; as the source has it where there is no safe wording."""
+    return (condition_words({name: value}, language) or [str(value)])[0]
+
+
 def value_words(value: Mapping[str, Any], language: Language) -> str | None:
     """A quantity in words: "-20 °C", "1.5–15 %", "小于 5 mg/L"; None for what cannot be said safely."""
     if "text" in value:
